@@ -1,0 +1,42 @@
+"""FlashAttention-2: Q outer, K and V streamed past each query tile.
+
+    for each tile of Br queries:        read Q once
+        for each visible tile of Bc keys:   read K, V
+        write O once
+
+`pack_gqa` puts the query heads of a group into the rows of one tile, which then share the reads of
+K and V. Source: Dao 2023 (arXiv:2307.08691), algorithm 1; equal to hardware counters at the SM boundary.
+"""
+
+from __future__ import annotations
+
+from rooflinecli.accounting.ledger import Algorithm, Cost, Tile, always, moved
+from rooflinecli.accounting.shared import forward_floor, streams_all, tiled_work
+from rooflinecli.accounting.visibility import walk
+from rooflinecli.workload import Workload
+
+
+def cost(workload: Workload, tile: Tile) -> Cost:
+    """Bytes at the SM boundary and work of FlashAttention-2 with `tile`."""
+    w = workload
+    group = w.group if tile.pack_gqa else 1
+    walked = walk(w, tile.br, tile.bc, group)
+    packs = w.batch * w.heads // group
+    flops, exps = tiled_work(w, walked, tile.br, tile.bc, group)
+    heads = "B*Hk" if tile.pack_gqa else "B*Hq"
+    streamed = f"{heads}*Tr*Nk" if streams_all(w) else f"{heads}*sum_i(rows of K that query tile i visits)"
+    ledger = [
+        moved("forward", "Q", "read", w.batch * w.heads * w.n_q * w.d, w.storage, "B*Hq*Nq*d"),
+        moved("forward", "K", "read", packs * walked.kv_rows * w.d, w.kv, f"{streamed}*d"),
+        moved("forward", "V", "read", packs * walked.kv_rows * w.d_v, w.kv, f"{streamed}*dv"),
+        moved("forward", "O", "write", w.batch * w.heads * w.n_q * w.d_v, w.storage, "B*Hq*Nq*dv"),
+    ]
+    return Cost("flash2", tile, flops, exps, (*ledger, *forward_floor(w)))
+
+
+ALGORITHM = Algorithm(
+    name="flash2",
+    summary="Q outer, K/V streamed for each query tile (FlashAttention-2)",
+    applies=always,
+    cost=cost,
+)

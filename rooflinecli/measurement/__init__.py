@@ -1,0 +1,1 @@
+"""Times and counters of real kernels, beside their predictions."""
