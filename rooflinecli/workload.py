@@ -38,7 +38,7 @@ class Workload:
     window: int | None = None
 
     def __post_init__(self) -> None:
-        for field, source in (("kv_heads", "heads"), ("n_kv", "n_q"), ("d_v", "d"), ("kv_dtype", "dtype"), ("s_dtype", "dtype")):  # fmt: skip
+        for field, source in DEFAULTS.items():
             if getattr(self, field) is None:
                 object.__setattr__(self, field, getattr(self, source))
         for field, option in OPTIONS.items():
@@ -86,6 +86,8 @@ class Workload:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+# A field left out follows another one.
+DEFAULTS = {"kv_heads": "heads", "n_kv": "n_q", "d_v": "d", "kv_dtype": "dtype", "s_dtype": "dtype"}
 # How each dimension is called on the command line, in messages.
 OPTIONS = {"batch": "--batch", "heads": "--heads", "kv_heads": "--kv-heads", "n_q": "--N", "n_kv": "--N-kv",
            "d": "--d", "d_v": "--d-v", "window": "--window"}  # fmt: skip

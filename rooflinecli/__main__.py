@@ -1,0 +1,5 @@
+"""`python -m rooflinecli`."""
+
+from rooflinecli.cli.app import main
+
+main()
