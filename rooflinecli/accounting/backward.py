@@ -1,6 +1,6 @@
 """The backward pass in FlashAttention-2's order: K and V outer, dQ accumulated in memory.
 
-    preprocess: read O, dO; write delta = rowsum(O * dO)
+    preprocess: read O, dO; write delta = rowsum(O * dO); clear the accumulator of dQ
     main: for each tile of Bc keys: read K, V once
               for each query tile that sees it: read Q, dO, LSE, delta; add to dQ (fp32)
           write dK, dV once
@@ -30,6 +30,7 @@ def cost(workload: Workload, tile: Tile) -> Cost:
         moved("preprocess", "O", "read", out, w.storage, "B*Hq*Nq*dv"),
         moved("preprocess", "dO", "read", out, w.storage, "B*Hq*Nq*dv"),
         moved("preprocess", "delta", "write", rows, FP32, "B*Hq*Nq"),
+        moved("preprocess", "dQ_acc", "write", rows * w.d, FP32, "B*Hq*Nq*d"),
         moved("main", "K", "read", kv_heads * w.n_kv * w.d, w.kv, "B*Hk*Nk*d"),
         moved("main", "V", "read", kv_heads * w.n_kv * w.d_v, w.kv, "B*Hk*Nk*dv"),
         moved("main", "Q", "read", visits * w.d, w.storage, f"{passes}*d"),

@@ -108,9 +108,7 @@ def flash1(s: Shape, br: int, bc: int) -> Counted:
     _pairs(s, counted, 2 * s.d + 2 * s.d_v)
     for _ in range(s.batch * s.kv_heads * s.group):
         for keys in chunks(s.n_kv, bc):
-            seeing = [
-                rows for rows in chunks(s.n_q, br) if any(s.sees(query, key) for query in rows for key in keys)
-            ]
+            seeing = [rows for rows in chunks(s.n_q, br) if any(s.sees(query, key) for query in rows for key in keys)]
             if seeing:
                 counted.load("forward", "K", len(keys) * s.d)
                 counted.load("forward", "V", len(keys) * s.d_v)
@@ -179,6 +177,7 @@ def backward(s: Shape, br: int, bc: int) -> Counted:
             for tensor in ("O", "dO"):
                 counted.load("preprocess", tensor, s.d_v)
             counted.store("preprocess", "delta", 1)
+            counted.store("preprocess", "dQ_acc", s.d)
             counted.load("convert", "dQ_acc", s.d)
             counted.store("convert", "dQ", s.d)
     return counted
