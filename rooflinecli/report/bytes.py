@@ -13,8 +13,8 @@ from rooflinecli.report.sheet import Line, Section, Sheet, View, flatten
 from rooflinecli.units import format_bytes, format_capacity, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from rooflinecli.calculator import Account, Result
     from rooflinecli.accounting.ledger import Traffic
+    from rooflinecli.calculator import Account, Result
     from rooflinecli.hardware import Profile
     from rooflinecli.memory.l2 import HbmTraffic
 

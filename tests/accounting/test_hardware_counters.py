@@ -25,7 +25,8 @@ def workload_of(reading: dict[str, Any]) -> Workload:
 def name_of(reading: dict[str, Any]) -> str:
     w, tile = reading["workload"], reading.get("tile", {})
     mask = f"{'causal' if w['causal'] else 'dense'}-w{w['window']}"
-    return f"{w['batch']}x{w['heads']}/{w['kv_heads']}x{w['n_q']}-d{w['d']}-{w['dtype']}-{mask}-{tile.get('br')}x{tile.get('bc')}"
+    shape = f"{w['batch']}x{w['heads']}/{w['kv_heads']}x{w['n_q']}-d{w['d']}-{w['dtype']}"
+    return f"{shape}-{mask}-{tile.get('br')}x{tile.get('bc')}"
 
 
 def chosen(algorithm: str, source: str, tiled: bool) -> list[dict[str, Any]]:
