@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class RooflineError(Exception):
@@ -39,3 +40,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
     offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}: {offer}")
+
+
+@contextmanager
+def naming(option: str, value: object) -> Iterator[None]:
+    """Puts the option and its value before the message of any `RooflineError` raised inside."""
+    try:
+        yield
+    except RooflineError as error:
+        error.message = f"{option} {value}: {error.message}"
+        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from rooflinecli.dtypes import DType, compute_dtype, dtype
-from rooflinecli.errors import InputError
+from rooflinecli.errors import InputError, naming
 
 MAX_DIMENSION = 2**40
 
@@ -53,9 +53,10 @@ class Workload:
                 raise InputError(f"{option} {value}: must be at most 2^40 ({MAX_DIMENSION})")
         if self.heads % self.kv_heads:
             raise InputError(f"--kv-heads {self.kv_heads}: must divide --heads {self.heads}")
-        object.__setattr__(self, "dtype", compute_dtype(self.dtype).name)
-        object.__setattr__(self, "kv_dtype", dtype(self.kv_dtype).name)
-        object.__setattr__(self, "s_dtype", dtype(self.s_dtype).name)
+        for field, known in (("dtype", compute_dtype), ("kv_dtype", dtype), ("s_dtype", dtype)):
+            asked = getattr(self, field)
+            with naming(f"--{field.replace('_', '-')}", asked):
+                object.__setattr__(self, field, known(asked).name)
         block = self.kv.block_elements
         for option, size in (("--d", self.d), ("--d-v", self.d_v)):
             if size % block:

@@ -10,14 +10,20 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from rooflinecli.errors import InputError
+from rooflinecli.accounting import algorithm
+from rooflinecli.dtypes import compute_dtype
+from rooflinecli.errors import InputError, naming
+from rooflinecli.hardware import load_profile
 from rooflinecli.report.output import check_writable, format_of
 from rooflinecli.units import parse_count
 from rooflinecli.workload import Workload
+
+if TYPE_CHECKING:
+    from rooflinecli.hardware import Profile
 
 _WORKLOAD = "Workload"
 _KERNEL = "Algorithm and tile"
@@ -143,8 +149,14 @@ class KernelOptions:
             raise InputError(f"--memory-model {self.memory_model}: must be l2 or textbook")
         counts = {"br": ("--br", self.br), "bc": ("--bc", self.bc), "splits": ("--splits", self.splits),
                   "page_size": ("--page-size", self.page_size)}  # fmt: skip
+        for name in self.algorithm or ():
+            with naming("--algorithm", name):
+                algorithm(name)
+        if self.compute_dtype is not None:
+            with naming("--compute-dtype", self.compute_dtype):
+                compute_dtype(self.compute_dtype)
         return {
-            "gpu": self.gpu or ["a100"],
+            "gpu": [profile(name) for name in self.gpu or ["a100"]],
             "algorithms": self.algorithm or None,
             "pack_gqa": self.pack_gqa,
             "exclude": self.exclude or (),
@@ -176,6 +188,16 @@ class OutputOptions:
         """
         check_writable(self.output, force=self.force)
         return format_of(self.format, self.output)
+
+
+def profile(name: str) -> Profile:
+    """The profile that `--gpu` names.
+
+    Raises:
+        InputError: names the option.
+    """
+    with naming("--gpu", name):
+        return load_profile(name)
 
 
 def count(option: str, text: str, least: int | None = None) -> int:

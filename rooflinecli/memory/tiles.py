@@ -2,7 +2,7 @@
 
 Three definitions of a tile's working set are in use, and all three are here:
 
-scores  the S tile with the tiles of Q, K and V, in the storage format (the FlashAttention paper)
+scores  the tile of S, in the format of S, with the tiles of Q, K and V (the FlashAttention paper)
 full    the same with the O accumulator and the running maximum and sum of each row
 kernel  as kernels hold it: Q and `stages` copies of K and V in shared memory, in the storage format;
         S, O, m and l in registers, fp32. Only this one decides what fits a real block.
@@ -38,7 +38,7 @@ class WorkingSet:
 def working_set(workload: Workload, tile: Tile, stages: int = STAGES) -> WorkingSet:
     """Bytes that `tile` occupies; `stages` copies of K and V count for `shared_memory` only."""
     w, br, bc = workload, tile.br, tile.bc
-    scores = w.storage.nbytes(br * bc + br * w.d) + w.kv.nbytes(bc * w.d) + w.kv.nbytes(bc * w.d_v)
+    scores = w.scores.nbytes(br * bc) + w.storage.nbytes(br * w.d) + w.kv.nbytes(bc * w.d) + w.kv.nbytes(bc * w.d_v)
     full = scores + w.storage.nbytes(br * w.d_v + 2 * br)
     shared = w.storage.nbytes(br * w.d) + stages * (w.kv.nbytes(bc * w.d) + w.kv.nbytes(bc * w.d_v))
     return WorkingSet(scores, full, shared, 4 * (br * bc + br * w.d_v + 2 * br))

@@ -1,0 +1,156 @@
+"""FlashAttention's forward pass, Q outer, K and V streamed past each tile of queries.
+
+Formula: `O = softmax(Q K^T * scale, masked) V`, `LSE = log(sum(exp(Q K^T * scale)))` over the visible keys.
+A query that sees no key gets `O = 0` and `LSE = -inf`. Reference: `rooflinecli.kernels.flash_inputs.attention`
+in float64. Accounting algorithm: `flash2` with the tile of `config`; LSE, written only on request, is not in it.
+
+What makes it fast: the scale and the change of base are folded into the one FMA before `exp2`; tiles out of
+sight are not visited and only tiles the mask cuts are masked, so the loop is split in three; tiles arrive
+through tensor descriptors where the chip has them (Hopper on), through masked pointers elsewhere. On
+Hopper `flash_gluon` has the same algorithm with two consumer warpgroups, and `config` prefers it where it pays.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import triton
+import triton.language as tl
+
+from rooflinecli.kernels.flash_tiles import key_tiles, load_rows, padded, sees, store_rows
+
+if TYPE_CHECKING:
+    import torch
+
+LN2 = tl.constexpr(0.6931471805599453)
+LOG2E = 1.4426950408889634
+
+
+@triton.jit
+def _attend(acc, m, l, q, k, v, head, queries, n_q, n_kv, window, scale, shift, lo, hi,
+            D: tl.constexpr, DV: tl.constexpr, BD: tl.constexpr, BDV: tl.constexpr, BC: tl.constexpr,
+            CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, DESC: tl.constexpr, V_T: tl.constexpr,
+            PRECISION: tl.constexpr, STAGES: tl.constexpr, SPECIALIZE: tl.constexpr):  # fmt: skip
+    """Fold the key tiles `[lo, hi)` into the running output `acc`, maximum `m` and sum `l` (base 2)."""
+    for tile in tl.range(lo, hi, num_stages=STAGES, warp_specialize=SPECIALIZE):
+        start = tile * BC
+        keys = load_rows(k, head, start, n_kv, BC, D, BD, DESC)
+        s = tl.dot(q, keys.T, input_precision=PRECISION)
+        if MASKED:
+            at = start + tl.arange(0, BC)
+            visible = sees(queries[:, None], at[None, :], n_q, n_kv, window, CAUSAL, WINDOW)
+            s = tl.where(visible, s, float("-inf"))
+        higher = tl.maximum(m, tl.max(s, 1) * scale)
+        base = higher - shift
+        if MASKED:  # a row that has seen nothing yet: exp2(-inf - 0) is 0, exp2(-inf + inf) would be NaN
+            base = tl.where(higher == float("-inf"), 0.0, base)
+        p = tl.math.exp2(s * scale - base[:, None])
+        fade = tl.math.exp2(m - shift - base)
+        l = l * fade + tl.sum(p, 1)
+        acc = acc * fade[:, None]
+        if V_T:
+            if DESC:
+                values = v.load([head, 0, start]).reshape(BDV, BC).T
+            else:
+                r = start + tl.arange(0, BC)
+                c = tl.arange(0, BDV)
+                where = v + (head.to(tl.int64) * DV + c)[None, :] * n_kv + r[:, None]
+                values = tl.load(where, mask=(r < n_kv)[:, None] & (c < DV)[None, :], other=0.0)
+        else:
+            values = load_rows(v, head, start, n_kv, BC, DV, BDV, DESC)
+        acc = tl.dot(p.to(values.dtype), values, acc, input_precision=PRECISION)
+        m = higher
+    return acc, m, l
+
+
+@triton.jit
+def flash_forward_kernel(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale,
+                         GROUP: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, BD: tl.constexpr, BDV: tl.constexpr,
+                         BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
+                         RAGGED: tl.constexpr, PACK: tl.constexpr, DESC: tl.constexpr, V_T: tl.constexpr,
+                         LSE: tl.constexpr, FP8: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr,
+                         SPECIALIZE: tl.constexpr):  # fmt: skip
+    """One program: BR rows of one query head (or of one packed group of heads) against all keys they see.
+
+    q (B*Hq, n_q, D), k (B*Hk, n_kv, D), v (B*Hk, n_kv, DV) or, with V_T, (B*Hk, DV, n_kv), o (B*Hq, n_q, DV),
+    lse (B*Hq, n_q) fp32. `scale` includes log2(e). Packed rows interleave the heads of a group within a query.
+    """
+    # The last tiles see the most keys under a causal mask: they start first, so that short ones fill the end.
+    tile = tl.num_programs(0) - 1 - tl.program_id(0) if CAUSAL else tl.program_id(0)
+    head = tl.program_id(1)
+    rows = tile * BR + tl.arange(0, BR)
+    if PACK:
+        queries = rows // GROUP
+        kv_head = head
+        total = n_q * GROUP
+        line = (head * GROUP + rows % GROUP).to(tl.int64) * n_q + queries
+        c = tl.arange(0, BD)
+        query = tl.load(q + line[:, None] * D + c[None, :], mask=(rows < total)[:, None] & (c < D)[None, :], other=0.0)
+        first_query = tile * BR // GROUP
+        last_query = (tl.minimum(tile * BR + BR, total) - 1) // GROUP
+    else:
+        queries = rows
+        kv_head = head // GROUP
+        query = load_rows(q, head, tile * BR, n_q, BR, D, BD, DESC)
+        first_query = tile * BR
+        last_query = tl.minimum(tile * BR + BR, n_q) - 1
+
+    lo, full_lo, full_hi, hi = key_tiles(first_query, last_query, n_q, n_kv, window, BC, CAUSAL, WINDOW)
+    # e4m3 has its finest steps below 1 near 2^-9: lift the weights, which end at 1, to end at 2^8.
+    shift = 8.0 if FP8 else 0.0
+    acc = tl.zeros([BR, BDV], tl.float32)
+    m = tl.full([BR], float("-inf"), tl.float32)
+    l = tl.zeros([BR], tl.float32)
+    if WINDOW:
+        acc, m, l = _attend(acc, m, l, query, k, v, kv_head, queries, n_q, n_kv, window, scale, shift, lo, full_lo,
+                            D, DV, BD, BDV, BC, CAUSAL, WINDOW, True, DESC, V_T, PRECISION, STAGES, SPECIALIZE)  # fmt: skip
+    acc, m, l = _attend(acc, m, l, query, k, v, kv_head, queries, n_q, n_kv, window, scale, shift, full_lo, full_hi,
+                        D, DV, BD, BDV, BC, CAUSAL, WINDOW, False, DESC, V_T, PRECISION, STAGES, SPECIALIZE)  # fmt: skip
+    if CAUSAL or WINDOW or RAGGED:
+        acc, m, l = _attend(acc, m, l, query, k, v, kv_head, queries, n_q, n_kv, window, scale, shift, full_hi, hi,
+                            D, DV, BD, BDV, BC, CAUSAL, WINDOW, True, DESC, V_T, PRECISION, STAGES, SPECIALIZE)  # fmt: skip
+
+    seen = l > 0.0
+    out = acc * (tl.where(seen, 1.0 / tl.where(seen, l, 1.0), 0.0) * v_scale)[:, None]
+    total_lse = tl.where(seen, (m - shift + tl.math.log2(tl.where(seen, l, 1.0))) * LN2, float("-inf"))
+    if PACK:
+        live = rows < n_q * GROUP
+        line = (head * GROUP + rows % GROUP).to(tl.int64) * n_q + queries
+        c = tl.arange(0, BDV)
+        tl.store(o + line[:, None] * DV + c[None, :], out.to(o.dtype.element_ty), mask=live[:, None] & (c < DV)[None, :])
+        if LSE:
+            tl.store(lse + line, total_lse, mask=live)
+    else:
+        store_rows(o, out, head, tile * BR, n_q, BR, DV, BDV, DESC)
+        if LSE:
+            tl.store(lse + head.to(tl.int64) * n_q + rows, total_lse, mask=rows < n_q)
+
+
+def flash_forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
+                  window: int | None = None, scale: float | None = None, return_lse: bool = False,
+                  tf32: bool = False, q_scale: float = 1.0, k_scale: float = 1.0, v_scale: float = 1.0,
+                  out: torch.Tensor | None = None, lse: torch.Tensor | None = None,
+                  config: KernelConfig | None = None) -> Any:  # fmt: skip
+    """Attention of q (B, Hq, Nq, d) over k (B, Hk, Nk, d) and v (B, Hk, Nk, dv): O (B, Hq, Nq, dv).
+
+    Tensors are contiguous, in fp32, fp16, bf16 or an 8-bit float; 8-bit V may also be a view of contiguous
+    (B, Hk, dv, Nk). 8-bit inputs stand for `x * x_scale`. O is allocated in q's dtype unless `out` is given.
+    `tf32` lets fp32 inputs use the tensor cores. With `return_lse`: `(O, LSE)`, LSE natural, fp32 (B, Hq, Nq).
+
+    Raises:
+        InputError: shapes or strides the kernel does not take.
+    """
+    import torch
+
+    if out is None:
+        out = torch.empty(*q.shape[:3], v.shape[-1], dtype=q.dtype, device=q.device)
+    if lse is None and return_lse:
+        lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    call = Call(q, k, v, out, lse, causal, window, scale * q_scale * k_scale * LOG2E, v_scale, tf32)
+    call.check()
+    chosen = config or choose(capability_of(q), q.shape[-1], v.shape[-1], q.dtype, causal, tf32)
+    launcher(call, chosen)()
+    return (out, lse) if return_lse else out
