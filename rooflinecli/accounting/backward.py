@@ -13,7 +13,7 @@ across the SM boundary. Source: Dao 2023 (arXiv:2307.08691), algorithm 2; equal 
 from __future__ import annotations
 
 from rooflinecli.accounting.ledger import Algorithm, Cost, Exponentials, Flops, Tile, moved, when_asked
-from rooflinecli.accounting.shared import FP32, floor, forward_floor, streams_all
+from rooflinecli.accounting.shared import FP32, floor, forward_floor, streams_all, symbols
 from rooflinecli.accounting.visibility import visible_pairs, walk
 from rooflinecli.workload import Workload
 
@@ -24,7 +24,7 @@ def cost(workload: Workload, tile: Tile) -> Cost:
     heads, kv_heads = w.batch * w.heads, w.batch * w.kv_heads
     walked = walk(w, tile.br, tile.bc)
     out, rows = heads * w.n_q * w.d_v, heads * w.n_q
-    passes = "B*Hq*Tc*Nq" if streams_all(w) else "B*Hq*sum_j(rows of Q that key tile j visits)"
+    passes = "B*Hq*Tc*Nq" if streams_all(w) else "B*Hq*q_rows"
     visits = heads * walked.q_rows
     ledger = (
         moved("preprocess", "O", "read", out, w.storage, "B*Hq*Nq*dv"),
@@ -64,7 +64,8 @@ def cost(workload: Workload, tile: Tile) -> Cost:
         softmax=heads * 5 * pairs,
     )
     executed = heads * walked.visits * tile.br * tile.bc
-    return Cost("backward", tile, flops, Exponentials(heads * pairs, executed), (*ledger, *once))
+    known = symbols(w, Tc=-(-w.n_kv // tile.bc), q_rows=walked.q_rows)
+    return Cost("backward", tile, flops, Exponentials(heads * pairs, executed), (*ledger, *once), known)
 
 
 ALGORITHM = Algorithm(

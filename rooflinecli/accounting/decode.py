@@ -16,8 +16,10 @@ Sources: Dao et al. 2023, Flash-Decoding; Kwon et al. 2023 (PagedAttention); Dee
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rooflinecli.accounting.ledger import Algorithm, Cost, Row, Tile, moved, when_asked
-from rooflinecli.accounting.shared import FP32, forward_floor, streams_all, tiled_work
+from rooflinecli.accounting.shared import FP32, forward_floor, streams_all, symbols, tiled_work
 from rooflinecli.accounting.visibility import visible_keys, walk
 from rooflinecli.dtypes import DType
 from rooflinecli.workload import Workload
@@ -41,7 +43,7 @@ def split_kv(name: str, workload: Workload, tile: Tile, *, v_is_k: bool = False)
     splits = min(tile.splits, -(-w.n_kv // tile.bc))
     flops, exps = tiled_work(w, walked, tile.br, tile.bc, group)
     per = "B*Hk" if tile.pack_gqa else "B*Hq"
-    streamed = f"{per}*Tr*Nk" if streams_all(w) else f"{per}*sum_i(rows of K that query tile i visits)"
+    streamed = f"{per}*Tr*Nk" if streams_all(w) else f"{per}*kv_rows"
     out = heads * w.n_q * w.d_v
     ledger: list[Row] = [
         moved("attend", "Q", "read", splits * heads * w.n_q * w.d, w.storage, "splits*B*Hq*Nq*d"),
@@ -56,7 +58,8 @@ def split_kv(name: str, workload: Workload, tile: Tile, *, v_is_k: bool = False)
         ledger += [moved("attend", tensor, "write", count, FP32, text) for tensor, count, text in partials]
         ledger += [moved("combine", tensor, "read", count, FP32, text) for tensor, count, text in partials]
         ledger.append(moved("combine", "O", "write", out, w.storage, "B*Hq*Nq*dv"))
-    return Cost(name, tile, flops, exps, (*ledger, *forward_floor(w, v_is_k=v_is_k)))
+    known = symbols(w, Tr=walked.q_tiles, kv_rows=walked.kv_rows, splits=splits)
+    return Cost(name, tile, flops, exps, (*ledger, *forward_floor(w, v_is_k=v_is_k)), known)
 
 
 def cost(workload: Workload, tile: Tile) -> Cost:
@@ -73,9 +76,9 @@ def paged_cost(workload: Workload, tile: Tile) -> Cost:
     entries = -(-w.n_kv // page) - (w.n_kv - visible_keys(w)) // page
     per = "Hk" if tile.pack_gqa else "Hq"
     table = moved("attend", "block_table", "read", w.batch * readers * tables * entries, TABLE_ENTRY,
-                  f"B*{per}*Tr*ceil(Nk/page)")  # fmt: skip
-    once = moved("any", "block_table", "read", w.batch * entries, TABLE_ENTRY, "B*ceil(Nk/page)", "compulsory")
-    return Cost(dense.algorithm, tile, dense.flops, dense.exponentials, (table, *dense.ledger, once))
+                  f"B*{per}*Tr*pages")  # fmt: skip
+    once = moved("any", "block_table", "read", w.batch * entries, TABLE_ENTRY, "B*pages", "compulsory")
+    return replace(dense, ledger=(table, *dense.ledger, once), symbols={**dense.symbols, "pages": entries})
 
 
 def mla_cost(workload: Workload, tile: Tile) -> Cost:

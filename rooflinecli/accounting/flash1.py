@@ -10,7 +10,7 @@ algorithm 1.
 from __future__ import annotations
 
 from rooflinecli.accounting.ledger import Algorithm, Cost, Row, Tile, always, moved
-from rooflinecli.accounting.shared import FP32, forward_floor, streams_all, tiled_work
+from rooflinecli.accounting.shared import FP32, forward_floor, streams_all, symbols, tiled_work
 from rooflinecli.accounting.visibility import visible_keys, walk
 from rooflinecli.workload import Workload
 
@@ -23,8 +23,8 @@ def cost(workload: Workload, tile: Tile) -> Cost:
     flops, exps = tiled_work(w, walked, tile.br, tile.bc)
     # A key tile that no query sees is never loaded; one that is seen is loaded whole.
     keys = _visited_keys(w, tile.bc)
-    passes = "B*Hq*Tc*Nq" if streams_all(w) else "B*Hq*sum_j(rows of Q that key tile j visits)"
-    stored = "B*Hq*Nk" if streams_all(w) else "B*Hq*(rows of visited key tiles)"
+    passes = "B*Hq*Tc*Nq" if streams_all(w) else "B*Hq*q_rows"
+    stored = "B*Hq*Nk" if streams_all(w) else "B*Hq*k_loaded"
     ledger: list[Row] = [
         moved("forward", "K", "read", heads * keys * w.d, w.kv, f"{stored}*d"),
         moved("forward", "V", "read", heads * keys * w.d_v, w.kv, f"{stored}*dv"),
@@ -36,7 +36,8 @@ def cost(workload: Workload, tile: Tile) -> Cost:
             moved("forward", "l", direction, heads * walked.q_rows, FP32, passes),
             moved("forward", "m", direction, heads * walked.q_rows, FP32, passes),
         ]
-    return Cost("flash1", tile, flops, exps, (*ledger, *forward_floor(w)))
+    known = symbols(w, Tc=-(-w.n_kv // tile.bc), q_rows=walked.q_rows, k_loaded=keys)
+    return Cost("flash1", tile, flops, exps, (*ledger, *forward_floor(w)), known)
 
 
 def _visited_keys(workload: Workload, bc: int) -> int:

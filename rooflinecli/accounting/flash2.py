@@ -11,7 +11,7 @@ K and V. Source: Dao 2023 (arXiv:2307.08691), algorithm 1; equal to hardware cou
 from __future__ import annotations
 
 from rooflinecli.accounting.ledger import Algorithm, Cost, Tile, always, moved
-from rooflinecli.accounting.shared import forward_floor, streams_all, tiled_work
+from rooflinecli.accounting.shared import forward_floor, streams_all, symbols, tiled_work
 from rooflinecli.accounting.visibility import walk
 from rooflinecli.workload import Workload
 
@@ -24,14 +24,15 @@ def cost(workload: Workload, tile: Tile) -> Cost:
     packs = w.batch * w.heads // group
     flops, exps = tiled_work(w, walked, tile.br, tile.bc, group)
     heads = "B*Hk" if tile.pack_gqa else "B*Hq"
-    streamed = f"{heads}*Tr*Nk" if streams_all(w) else f"{heads}*sum_i(rows of K that query tile i visits)"
+    streamed = f"{heads}*Tr*Nk" if streams_all(w) else f"{heads}*kv_rows"
     ledger = [
         moved("forward", "Q", "read", w.batch * w.heads * w.n_q * w.d, w.storage, "B*Hq*Nq*d"),
         moved("forward", "K", "read", packs * walked.kv_rows * w.d, w.kv, f"{streamed}*d"),
         moved("forward", "V", "read", packs * walked.kv_rows * w.d_v, w.kv, f"{streamed}*dv"),
         moved("forward", "O", "write", w.batch * w.heads * w.n_q * w.d_v, w.storage, "B*Hq*Nq*dv"),
     ]
-    return Cost("flash2", tile, flops, exps, (*ledger, *forward_floor(w)))
+    known = symbols(w, Tr=walked.q_tiles, kv_rows=walked.kv_rows)
+    return Cost("flash2", tile, flops, exps, (*ledger, *forward_floor(w)), known)
 
 
 ALGORITHM = Algorithm(

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rooflinecli.dtypes import DType
 from rooflinecli.workload import Workload
+
+# The names that formulas are written in, and what they stand for.
+SYMBOLS = {
+    "B": "batch",
+    "Hq": "query heads",
+    "Hk": "key/value heads",
+    "Nq": "query length",
+    "Nk": "key/value length",
+    "d": "head dim of Q and K",
+    "dv": "head dim of V and O",
+    "Tr": "query tiles a head (a packed group of heads counts as one)",
+    "Tc": "key tiles a head",
+    "kv_rows": "rows of K that a head's query tiles visit, all visits counted",
+    "q_rows": "rows of Q that a head's key tiles visit, all visits counted",
+    "k_loaded": "rows of the key tiles that some query sees",
+    "k_seen": "keys that some query sees",
+    "q_seeing": "queries that see some key",
+    "splits": "blocks that share one query tile's keys",
+    "pages": "pages that hold a seen key",
+}
 
 Level = Literal["sm", "compulsory"]
 Direction = Literal["read", "write"]
@@ -76,13 +96,17 @@ class Exponentials:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one algorithm does for one workload: work, and the ledger of what it moves."""
+    """What one algorithm does for one workload: work, and the ledger of what it moves.
+
+    symbols: values of the names in the rows' formulas, see `SYMBOLS`; every formula evaluates to its row's elements.
+    """
 
     algorithm: str
     tile: Tile | None
     flops: Flops
     exponentials: Exponentials
     ledger: tuple[Row, ...]
+    symbols: Mapping[str, int]
 
     def traffic(self, level: Level) -> Traffic:
         """Sum of the ledger rows of `level`."""
@@ -94,7 +118,7 @@ class Cost:
         """The same cost with the rows of these tensors struck out (case-insensitive)."""
         gone = {tensor.lower() for tensor in tensors}
         kept = tuple(row for row in self.ledger if row.tensor.lower() not in gone)
-        return Cost(self.algorithm, self.tile, self.flops, self.exponentials, kept)
+        return replace(self, ledger=kept)
 
 
 def moved(

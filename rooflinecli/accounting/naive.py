@@ -11,7 +11,7 @@ Source: Dao et al. 2022, algorithm 0 (standard attention), with O kept in the le
 from __future__ import annotations
 
 from rooflinecli.accounting.ledger import Algorithm, Cost, Tile, always, moved
-from rooflinecli.accounting.shared import exponentials, forward_floor, forward_flops
+from rooflinecli.accounting.shared import exponentials, forward_floor, forward_flops, symbols
 from rooflinecli.workload import Workload
 
 
@@ -32,7 +32,14 @@ def cost(workload: Workload, tile: Tile) -> Cost:
         moved("output", "O", "write", o, w.storage, "B*Hq*Nq*dv"),
     ]
     everything = w.n_q * w.n_kv
-    return Cost("naive", None, forward_flops(w, everything), exponentials(w, everything), (*ledger, *forward_floor(w)))
+    return Cost(
+        "naive",
+        None,
+        forward_flops(w, everything),
+        exponentials(w, everything),
+        (*ledger, *forward_floor(w)),
+        symbols(w),
+    )
 
 
 ALGORITHM = Algorithm(

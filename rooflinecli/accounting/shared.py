@@ -52,12 +52,13 @@ def forward_floor(workload: Workload, *, v_is_k: bool = False) -> list[Row]:
     """
     w = workload
     keys, queries = visible_keys(w), seeing_queries(w)
+    seen, seeing = "Nk" if keys == w.n_kv else "k_seen", "Nq" if queries == w.n_q else "q_seeing"
     rows = [
-        floor("Q", "read", w.batch * w.heads * queries * w.d, w.dtype, "B*Hq*Nq*d"),
-        floor("K", "read", w.batch * w.kv_heads * keys * w.d, w.kv_dtype, "B*Hk*Nk*d"),
+        floor("Q", "read", w.batch * w.heads * queries * w.d, w.dtype, f"B*Hq*{seeing}*d"),
+        floor("K", "read", w.batch * w.kv_heads * keys * w.d, w.kv_dtype, f"B*Hk*{seen}*d"),
     ]
     if not v_is_k:
-        rows.append(floor("V", "read", w.batch * w.kv_heads * keys * w.d_v, w.kv_dtype, "B*Hk*Nk*dv"))
+        rows.append(floor("V", "read", w.batch * w.kv_heads * keys * w.d_v, w.kv_dtype, f"B*Hk*{seen}*dv"))
     rows.append(floor("O", "write", w.batch * w.heads * w.n_q * w.d_v, w.dtype, "B*Hq*Nq*dv"))
     return rows
 
@@ -70,3 +71,10 @@ def floor(tensor: str, direction: Direction, elements: int, dtype_name: str, for
 def streams_all(workload: Workload) -> bool:
     """Whether every query tile reads every key, so that formulas need no sum over tiles."""
     return not workload.causal and workload.window is None
+
+
+def symbols(workload: Workload, **of_the_algorithm: int) -> dict[str, int]:
+    """Values of the symbols in formulas: the workload's, and those only one algorithm knows."""
+    w = workload
+    shapes = {"B": w.batch, "Hq": w.heads, "Hk": w.kv_heads, "Nq": w.n_q, "Nk": w.n_kv, "d": w.d, "dv": w.d_v}
+    return {**shapes, "k_seen": visible_keys(w), "q_seeing": seeing_queries(w), **of_the_algorithm}

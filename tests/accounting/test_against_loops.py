@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooflinecli.accounting import ALGORITHMS
-from rooflinecli.accounting.ledger import Cost, Tile
+from rooflinecli.accounting.ledger import SYMBOLS, Cost, Tile
 from rooflinecli.accounting.visibility import floor_sum, seeing_queries, visible_keys
 from rooflinecli.workload import Workload
 from tests.accounting import oracle
@@ -45,6 +46,10 @@ def workload_of(shape: oracle.Shape) -> Workload:
 
 
 def assert_same(cost: Cost, counted: oracle.Counted) -> None:
+    for row in cost.ledger:
+        # A formula that a reader can put numbers into gives the row's elements.
+        assert eval(row.formula, dict(cost.symbols)) == row.elements, row
+        assert set(re.findall(r"[A-Za-z_]\w*", row.formula)) <= SYMBOLS.keys()
     ledger = Counter({(r.step, r.tensor, r.direction): r.elements for r in cost.ledger if r.level == "sm"})
     assert +ledger == +counted.moved
     assert cost.flops.executed == counted.executed
