@@ -13,13 +13,16 @@ Hopper `flash_gluon` has the same algorithm with two consumer warpgroups, and `c
 from __future__ import annotations
 
 import math
-import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import triton
 import triton.language as tl
 
-from rooflinecli.kernels.flash_tiles import key_tiles, load_rows, padded, sees, store_rows
+from rooflinecli.kernels.flash_call import Call, capability_of, describable, descriptor, interpreted
+from rooflinecli.kernels.flash_choice import forward_config
+from rooflinecli.kernels.flash_tiles import key_tiles, load_rows, padded, precision_of, product, sees, store_rows
+from rooflinecli.kernels.spec import KernelConfig
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +40,7 @@ def _attend(acc, m, l, q, k, v, head, queries, n_q, n_kv, window, scale, shift, 
     for tile in tl.range(lo, hi, num_stages=STAGES, warp_specialize=SPECIALIZE):
         start = tile * BC
         keys = load_rows(k, head, start, n_kv, BC, D, BD, DESC)
-        s = tl.dot(q, keys.T, input_precision=PRECISION)
+        s = product(q, keys.T, tl.zeros([q.shape[0], BC], tl.float32), PRECISION)
         if MASKED:
             at = start + tl.arange(0, BC)
             visible = sees(queries[:, None], at[None, :], n_q, n_kv, window, CAUSAL, WINDOW)
@@ -60,7 +63,7 @@ def _attend(acc, m, l, q, k, v, head, queries, n_q, n_kv, window, scale, shift, 
                 values = tl.load(where, mask=(r < n_kv)[:, None] & (c < DV)[None, :], other=0.0)
         else:
             values = load_rows(v, head, start, n_kv, BC, DV, BDV, DESC)
-        acc = tl.dot(p.to(values.dtype), values, acc, input_precision=PRECISION)
+        acc = product(p.to(values.dtype), values, acc, PRECISION)
         m = higher
     return acc, m, l
 
@@ -151,6 +154,49 @@ def flash_forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: 
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     call = Call(q, k, v, out, lse, causal, window, scale * q_scale * k_scale * LOG2E, v_scale, tf32)
     call.check()
-    chosen = config or choose(capability_of(q), q.shape[-1], v.shape[-1], q.dtype, causal, tf32)
-    launcher(call, chosen)()
+    config = config or forward_config(call, capability_of(q))
+    launcher(call, config)()
     return (out, lse) if return_lse else out
+
+
+def launcher(call: Call, config: KernelConfig) -> Callable[[], None]:
+    """A callable that runs `call` with `config`, everything but the launch done beforehand."""
+    if config.variant == "gluon":
+        from rooflinecli.kernels import flash_gluon
+
+        return flash_gluon.launcher(call, config)
+    return portable_launcher(call, config)
+
+
+def portable_launcher(call: Call, config: KernelConfig, descriptors: bool | None = None, specialize: bool = False) -> Callable[[], None]:  # fmt: skip
+    """The launch of the portable kernel; `descriptors` None lets the device decide whether tiles arrive by them."""
+    (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = call.q.shape, call.v.shape
+    br, bc, bd, bdv = config.br, config.bc, padded(d), padded(d_v)
+    if descriptors is None:
+        able = call.q.is_cuda and not interpreted() and (capability_of(call.q) or (0, 0)) >= (9, 0)
+        v_row = n_kv if call.v_transposed else d_v
+        widest = bd * call.q.element_size() >= 16 and bdv * call.out.element_size() >= 16
+        rows = ((call.q, d), (call.k, d), (call.v, v_row), (call.out, d_v))
+        descriptors = able and widest and all(describable(tensor, row) for tensor, row in rows)
+    q, k, v, out = call.q, call.k, call.v, call.out
+    if descriptors:
+        k = descriptor(k, n_kv, d, bc, bd)
+        v = descriptor(v.mT, d_v, n_kv, bdv, bc) if call.v_transposed else descriptor(v, n_kv, d_v, bc, bdv)
+        if not config.pack_gqa:
+            q, out = descriptor(q, n_q, d, br, bd), descriptor(out, n_q, d_v, br, bdv)
+    packed_rows, programs = (n_q * call.group, batch * kv_heads) if config.pack_gqa else (n_q, batch * heads)
+    grid = (triton.cdiv(packed_rows, br), programs)
+    is_bf16 = str(call.q.dtype) == "torch.bfloat16"
+    precision = precision_of(call.q.element_size(), is_bf16, call.tf32, interpreted())
+    kernel = flash_forward_kernel[grid]
+
+    def launch() -> None:
+        kernel(
+            q, k, v, out, call.lse, n_q, n_kv, call.window_keys, call.scale, call.v_scale,
+            GROUP=call.group, D=d, DV=d_v, BD=bd, BDV=bdv, BR=br, BC=bc, CAUSAL=call.causal,
+            WINDOW=call.window is not None, RAGGED=n_kv % bc != 0, PACK=config.pack_gqa, DESC=descriptors,
+            V_T=call.v_transposed, LSE=call.lse is not None, FP8=call.fp8, PRECISION=precision,
+            STAGES=config.stages, SPECIALIZE=specialize, num_warps=config.warps, num_stages=config.stages,
+        )  # fmt: skip
+
+    return launch

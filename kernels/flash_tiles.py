@@ -108,6 +108,22 @@ def store_rows(target, value, head, start, rows, ROWS: tl.constexpr, D: tl.const
         tl.store(at, cast, mask=(r < rows)[:, None] & (c < D)[None, :])
 
 
+@triton.jit
+def product(a, b, acc, PRECISION: tl.constexpr):
+    """`acc + a @ b` in fp32. PRECISION "widen" is for bf16 in Triton's interpreter, which multiplies its bit patterns."""
+    if PRECISION == "widen":
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
+    else:
+        return tl.dot(a, b, acc, input_precision=PRECISION)
+
+
 def padded(size: int) -> int:
     """The block length for `size` elements: the next power of two, at least 16 (the least a matrix product takes)."""
     return max(16, 1 << (size - 1).bit_length())
+
+
+def precision_of(itemsize: int, is_bf16: bool, tf32: bool, interpreted: bool) -> str | None:
+    """The PRECISION of `product` for operands of `itemsize` bytes: only 4-byte ones have a choice on a GPU."""
+    if interpreted and is_bf16:
+        return "widen"
+    return ("tf32" if tf32 else "ieee") if itemsize == 4 else None
