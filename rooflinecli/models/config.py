@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rooflinecli.errors import InputError
 from rooflinecli.models import pattern
 from rooflinecli.models.families import DECISIVE, FAMILIES, REFUSED, TEXT_SECTIONS, TEXT_TYPES, Family
 from rooflinecli.models.fields import Fields, MissingFieldError
@@ -129,7 +128,7 @@ class _Reader:
         for name, value in family.nested.items():
             if name in given:
                 continue
-            if name in core and any(other in given for other in core):
+            if name in core and any(other in f.raw for other in core):
                 continue
             heads = given.get("num_attention_heads", family.nested.get("num_attention_heads"))
             if name == "num_key_value_heads" and heads != family.nested["num_attention_heads"]:
@@ -173,7 +172,7 @@ class _Reader:
             v_dim=f.count("v_head_dim"),
             q_lora_rank=f.count_or_none("q_lora_rank"),
         )
-        if "q_lora_rank" not in f.raw:
+        if "q_lora_rank" not in f.raw and self.family is not None:
             raise MissingFieldError(f"{f.where}: q_lora_rank is missing; null means that Q has full rank")
         dim = mla.nope_dim + mla.rope_dim
         whole = f.count_or_none("qk_head_dim")
@@ -316,6 +315,3 @@ class _Reader:
         if any(each.index_dim for each in attentions):
             notes.append("the indexer of sparse attention caches keys of its own; they are counted")
         return tuple(notes)
-
-
-__all__ = ["InputError", "read_config"]

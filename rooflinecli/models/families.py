@@ -112,7 +112,7 @@ _ALL = (
     Family(("deepseek_v2", "deepseek_v3", "kimi_k2", "mistral4", "glm4_moe_lite"), kv="mla", experts="deepseek",
            style=styles.bias_by_field),
     Family(("deepseek_v32", "glm_moe_dsa"), kv="mla", experts="deepseek", style=styles.deepseek_v32),
-    Family(("minicpm3",), kv="mla", style=styles.bias_by_field),
+    Family(("minicpm3",), kv="mla", tied=True, style=styles.bias_by_field),
 )  # fmt: skip
 FAMILIES: dict[str, Family] = {name: family for family in _ALL for name in family.names}
 
