@@ -18,3 +18,10 @@ def forward_tiles(capability: tuple[int, int] | None, bd: int, itemsize: int, ca
     if capability is None:
         return KernelConfig(br=16, bc=16, warps=4, stages=1, pack_gqa=pack_gqa)
     return KernelConfig(br=128, bc=64, warps=8 if bd > 64 else 4, stages=2, pack_gqa=pack_gqa)
+
+
+def backward_tiles(capability: tuple[int, int] | None, bd: int, itemsize: int) -> KernelConfig:
+    """The backward kernel's tiles: `br` query rows a step, `bc` keys a program."""
+    if capability is None:
+        return KernelConfig(br=16, bc=32, warps=4, stages=1)
+    return KernelConfig(br=64, bc=128, warps=8, stages=2)

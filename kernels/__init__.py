@@ -1,0 +1,15 @@
+"""Bundled Triton kernels, each with a spec that names its accounting algorithm and tile."""
+
+from __future__ import annotations
+
+from rooflinecli.kernels.spec import KernelConfig, KernelSpec, Launch
+
+KERNELS: dict[str, KernelSpec] = {
+    spec.name: spec
+    for spec in (
+        KernelSpec("flash_forward", "flash2", "flash_forward", "online softmax, Q outer, K and V streamed"),
+        KernelSpec("flash_backward", "backward", "flash_backward", "dQ, dK, dV with K and V outer, dQ by reductions"),
+    )
+}
+
+__all__ = ["KERNELS", "KernelConfig", "KernelSpec", "Launch"]

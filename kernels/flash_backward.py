@@ -1,0 +1,218 @@
+"""FlashAttention's backward pass in FlashAttention-2's order: K and V outer, dQ accumulated in memory.
+
+Formula, with `P = exp(Q K^T * scale - LSE)` over the visible pairs and `delta = rowsum(O * dO)`:
+`dV = P^T dO`, `dS = P * (dO V^T - delta)`, `dK = dS^T Q * scale`, `dQ = dS K * scale`.
+Reference: `rooflinecli.kernels.flash_inputs.gradients`. Accounting algorithm: `backward`, with `br` query rows a
+step and `bc` keys a program. Three kernels: delta, the main one, and the conversion of dQ from its fp32 sums.
+
+dQ is added in fp32 where it lies, by the copy engine's reduction where the chip has it and by atomics elsewhere,
+so two runs may differ in dQ's last bits. One program walks all query heads of its K/V head: dK and dV are written
+once, also with grouped heads. The sums start from zero, which a memory fill before the kernels sees to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import triton
+import triton.language as tl
+
+from rooflinecli.errors import InputError
+from rooflinecli.kernels.flash_call import capability_of, describable, descriptor, interpreted
+from rooflinecli.kernels.flash_choice import backward_tiles
+from rooflinecli.kernels.flash_tiles import load_rows, padded, precision_of, product, query_tiles, sees, store_rows
+from rooflinecli.kernels.spec import KernelConfig
+
+if TYPE_CHECKING:
+    import torch
+
+LOG2E = 1.4426950408889634
+KERNELS = ("flash_backward_delta", "flash_backward_main", "flash_backward_convert")
+
+
+@triton.jit
+def flash_backward_delta(o, do, delta, total, DV: tl.constexpr, BDV: tl.constexpr, BR: tl.constexpr):
+    """delta = rowsum(O * dO) in fp32: o, do (total, DV), delta (total,)."""
+    r = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
+    c = tl.arange(0, BDV)
+    at = r[:, None] * DV + c[None, :]
+    live = (r < total)[:, None] & (c < DV)[None, :]
+    forward = tl.load(o + at, mask=live, other=0.0).to(tl.float32)
+    tl.store(delta + r, tl.sum(forward * tl.load(do + at, mask=live, other=0.0).to(tl.float32), 1), mask=r < total)
+
+
+@triton.jit
+def flash_backward_convert(sums, dq, total, scale, BLOCK: tl.constexpr):
+    """dQ = sums * scale in dQ's dtype, `total` elements."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(sums + at, mask=at < total, other=0.0) * scale
+    tl.store(dq + at, value.to(dq.dtype.element_ty), mask=at < total)
+
+
+@triton.jit
+def _fold(dk, dv, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv, window, scale, lo, hi,
+          D: tl.constexpr, DV: tl.constexpr, BD: tl.constexpr, BDV: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
+          CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, DESC: tl.constexpr,
+          PRECISION: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
+    """Query tiles `[lo, hi)` of one head against one tile of keys: add to dK, dV, and to dQ's sums in memory.
+
+    Scores stand transposed, keys down: then P and dS are the left operands of dV and dK as they lie in registers.
+    """
+    for tile in tl.range(lo, hi, num_stages=STAGES):
+        first = tile * BR
+        rows = first + tl.arange(0, BR)
+        line = head.to(tl.int64) * n_q + rows
+        query = load_rows(q, head, first, n_q, BR, D, BD, DESC)
+        high = tl.load(lse + line, mask=rows < n_q, other=float("inf")) * 1.4426950408889634
+        s = product(keys, query.T, tl.zeros([BC, BR], tl.float32), PRECISION)
+        p = tl.math.exp2(s * scale - high[None, :])
+        if MASKED:
+            at = start + tl.arange(0, BC)
+            p = tl.where(sees(rows[None, :], at[:, None], n_q, n_kv, window, CAUSAL, WINDOW), p, 0.0)
+        upstream = load_rows(do, head, first, n_q, BR, DV, BDV, DESC)
+        dv = product(p.to(upstream.dtype), upstream, dv, PRECISION)
+        dp = product(values, upstream.T, tl.zeros([BC, BR], tl.float32), PRECISION)
+        ds = p * (dp - tl.load(delta + line, mask=rows < n_q, other=0.0)[None, :])
+        ds = ds.to(query.dtype)
+        dk = product(ds, query, dk, PRECISION)
+        dq = product(ds.T, keys, tl.zeros([BR, BD], tl.float32), PRECISION)
+        if DESC:
+            sums.atomic_add([head, first, 0], dq.reshape(1, BR, BD))
+        else:
+            c = tl.arange(0, BD)
+            live = (rows < n_q)[:, None] & (c < D)[None, :]
+            tl.atomic_add(sums + line[:, None] * D + c[None, :], dq, mask=live, sem="relaxed")
+    return dk, dv
+
+
+@triton.jit
+def flash_backward_main(q, k, v, do, lse, delta, sums, dk, dv, n_q, n_kv, window, scale, out_scale,
+                        GROUP: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, BD: tl.constexpr, BDV: tl.constexpr,
+                        BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
+                        RAGGED: tl.constexpr, DESC: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
+    """One program: BC keys of one K/V head against every query that sees them. `scale` includes log2(e).
+
+    Under a causal mask the first keys are seen by the most queries, and the first programs start first.
+    """
+    tile = tl.program_id(0)
+    kv_head = tl.program_id(1)
+    start = tile * BC
+    keys = load_rows(k, kv_head, start, n_kv, BC, D, BD, DESC)
+    values = load_rows(v, kv_head, start, n_kv, BC, DV, BDV, DESC)
+    grad_k = tl.zeros([BC, BD], tl.float32)
+    grad_v = tl.zeros([BC, BDV], tl.float32)
+    lo, full_lo, full_hi, hi = query_tiles(tile, n_q, n_kv, window, BR, BC, CAUSAL, WINDOW)
+    if RAGGED:  # rows past the last key must weigh nothing: mask every step of the tile that has them
+        partial = start + BC > n_kv
+        full_lo = tl.where(partial, hi, full_lo)
+        full_hi = tl.where(partial, hi, full_hi)
+    for member in range(GROUP):
+        head = kv_head * GROUP + member
+        if CAUSAL or WINDOW or RAGGED:
+            grad_k, grad_v = _fold(grad_k, grad_v, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv,
+                                   window, scale, lo, full_lo, D, DV, BD, BDV, BR, BC, CAUSAL, WINDOW, True, DESC,
+                                   PRECISION, STAGES)  # fmt: skip
+        grad_k, grad_v = _fold(grad_k, grad_v, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv,
+                               window, scale, full_lo, full_hi, D, DV, BD, BDV, BR, BC, CAUSAL, WINDOW, False, DESC,
+                               PRECISION, STAGES)  # fmt: skip
+        if WINDOW:
+            grad_k, grad_v = _fold(grad_k, grad_v, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv,
+                                   window, scale, full_hi, hi, D, DV, BD, BDV, BR, BC, CAUSAL, WINDOW, True, DESC,
+                                   PRECISION, STAGES)  # fmt: skip
+    store_rows(dk, grad_k * out_scale, kv_head, start, n_kv, BC, D, BD, DESC)
+    store_rows(dv, grad_v, kv_head, start, n_kv, BC, DV, BDV, DESC)
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """The tensors of one backward call; `sums` is dQ's fp32 accumulator, shaped like q."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    o: torch.Tensor
+    lse: torch.Tensor
+    do: torch.Tensor
+    delta: torch.Tensor
+    sums: torch.Tensor
+    dq: torch.Tensor
+    dk: torch.Tensor
+    dv: torch.Tensor
+
+    @staticmethod
+    def of(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, do: torch.Tensor) -> Gradients:  # fmt: skip
+        """Allocate the outputs and the scratch beside the inputs; outputs are poisoned with NaN.
+
+        Raises:
+            InputError: an input is not contiguous, or its shape does not fit.
+        """
+        import torch
+
+        for name, tensor in (("q", q), ("k", k), ("v", v), ("o", o), ("lse", lse), ("do", do)):
+            if not tensor.is_contiguous():
+                raise InputError(f"{name} must be contiguous")
+        if o.shape != (*q.shape[:3], v.shape[3]) or do.shape != o.shape or lse.shape != q.shape[:3]:
+            raise InputError(f"shapes do not fit: o {tuple(o.shape)}, do {tuple(do.shape)}, lse {tuple(lse.shape)}")
+        if q.element_size() == 1:
+            raise InputError("the backward kernel takes fp32, fp16 and bf16")
+        scratch = {"dtype": torch.float32, "device": q.device}
+        poisoned = [torch.full_like(tensor, float("nan")) for tensor in (q, k, v)]
+        return Gradients(
+            q, k, v, o, lse, do, torch.full(q.shape[:3], float("nan"), **scratch),
+            torch.zeros(q.shape, **scratch), *poisoned,
+        )  # fmt: skip
+
+
+def flash_backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor,
+                   do: torch.Tensor, *, causal: bool = False, window: int | None = None, scale: float | None = None,
+                   tf32: bool = False, config: KernelConfig | None = None) -> tuple[Any, Any, Any]:  # fmt: skip
+    """dQ, dK, dV of the forward call that gave `o` and the natural `lse`; shapes as there, all contiguous.
+
+    Raises:
+        InputError: shapes, strides or dtypes the kernel does not take.
+    """
+    held = Gradients.of(q, k, v, o, lse, do)
+    launcher(held, causal, window, scale, tf32, config)()
+    return held.dq, held.dk, held.dv
+
+
+def launcher(held: Gradients, causal: bool = False, window: int | None = None, scale: float | None = None,
+             tf32: bool = False, config: KernelConfig | None = None, descriptors: bool | None = None) -> Callable[[], None]:  # fmt: skip
+    """A callable that zeroes the sums and runs the three kernels; all but the launches is done beforehand."""
+    g = held
+    (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = g.q.shape, g.v.shape
+    bd, bdv = padded(d), padded(d_v)
+    config = config or backward_tiles(capability_of(g.q), max(bd, bdv), g.q.element_size())
+    br, bc = config.br, config.bc
+    if descriptors is None:
+        able = g.q.is_cuda and not interpreted() and (capability_of(g.q) or (0, 0)) >= (9, 0)
+        rows = ((g.q, d), (g.k, d), (g.v, d_v), (g.do, d_v), (g.sums, d), (g.dk, d), (g.dv, d_v))
+        descriptors = able and all(describable(tensor, row) for tensor, row in rows)
+    q, k, v, do, sums, dk, dv = g.q, g.k, g.v, g.do, g.sums, g.dk, g.dv
+    if descriptors:
+        q, do, sums = descriptor(q, n_q, d, br, bd), descriptor(do, n_q, d_v, br, bdv), descriptor(sums, n_q, d, br, bd)
+        k, dk = descriptor(k, n_kv, d, bc, bd), descriptor(dk, n_kv, d, bc, bd)
+        v, dv = descriptor(v, n_kv, d_v, bc, bdv), descriptor(dv, n_kv, d_v, bc, bdv)
+    scale = 1 / math.sqrt(d) if scale is None else scale
+    keys = n_q + n_kv if window is None else min(window, n_q + n_kv)
+    precision = precision_of(g.q.element_size(), str(g.q.dtype) == "torch.bfloat16", tf32, interpreted())
+    lines, elements, delta_rows = batch * heads * n_q, g.q.numel(), 64
+    first = flash_backward_delta[(triton.cdiv(lines, delta_rows),)]
+    main = flash_backward_main[(triton.cdiv(n_kv, bc), batch * kv_heads)]
+    last = flash_backward_convert[(triton.cdiv(elements, 4096),)]
+
+    def launch() -> None:
+        g.sums.zero_()
+        first(g.o, g.do, g.delta, lines, DV=d_v, BDV=bdv, BR=delta_rows, num_warps=4)
+        main(
+            q, k, v, do, g.lse, g.delta, sums, dk, dv, n_q, n_kv, keys, scale * LOG2E, scale,
+            GROUP=heads // kv_heads, D=d, DV=d_v, BD=bd, BDV=bdv, BR=br, BC=bc, CAUSAL=causal,
+            WINDOW=window is not None, RAGGED=n_kv % bc != 0, DESC=descriptors, PRECISION=precision,
+            STAGES=config.stages, num_warps=config.warps, num_stages=config.stages,
+        )  # fmt: skip
+        last(g.sums, g.dq, elements, scale, BLOCK=4096, num_warps=8)
+
+    return launch
