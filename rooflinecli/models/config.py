@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rooflinecli.models import heads as heads_
 from rooflinecli.models import pattern
 from rooflinecli.models.families import DECISIVE, FAMILIES, REFUSED, TEXT_SECTIONS, TEXT_TYPES, Family
 from rooflinecli.models.fields import Fields, MissingFieldError
@@ -147,10 +148,10 @@ class _Reader:
             if any(kind != "full" for kind, _ in kinds):
                 raise f.fail("kv_lora_rank beside layers with a window: not known how the two go together")
             return [self._latent(heads)] * layers
-        kv_heads = self._kv_heads(heads)
+        kv_heads = heads_.kv_heads(f, family, self.model_type, heads)
         if heads % kv_heads:
             raise f.fail(f"{kv_heads} K/V heads do not divide num_attention_heads {heads}")
-        dim = self._head_dim(hidden, heads)
+        dim = heads_.head_dim(f, family, self.model_type, hidden, heads, nested=self.nested)
         state = self._state() if any(kind == "linear" for kind, _ in kinds) else None
         value_dim = (f.count_or_none("v_head_dim") or dim) if family is None else dim
         found = [
@@ -180,103 +181,6 @@ class _Reader:
             raise f.fail(f"qk_head_dim {whole} and qk_nope_head_dim + qk_rope_head_dim {dim} contradict each other")
         index = f.count_or_none("index_head_dim") or 0
         return Attention("mla", heads, heads, dim, mla.v_dim, mla=mla, index_dim=index)
-
-    def _kv_heads(self, heads: int) -> int:
-        rule = self.family.kv if self.family is not None else "unknown"
-        special = {"heads": self._no_kv_heads, "falcon": self._falcon, "multi_query": self._multi_query,
-                   "mpt": self._mpt, "chatglm": self._chatglm}  # fmt: skip
-        if rule in special:
-            return special[rule](heads)
-        f = self.f
-        names = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "n_head_kv", "num_query_groups")
-        found = f.count_or_none(*names) if rule == "unknown" else f.count_or_none(names[0])
-        if found is not None:
-            return found
-        if names[0] not in f.raw and rule not in ("optional", "mla"):
-            raise MissingFieldError(f"{f.where}: {names[0]} is missing; null means one a query head")
-        f.assume(f"{names[0]} is not given: one a query head, {heads}")
-        return heads
-
-    def _no_kv_heads(self, heads: int) -> int:
-        for name in ("num_key_value_heads", "num_kv_heads"):
-            said = self.f.count_or_none(name)
-            if said is not None and said != heads:
-                raise self.f.fail(f"{name} {said}, but every query head of {self.model_type} has its own K/V head")
-        return heads
-
-    def _falcon(self, heads: int) -> int:
-        f = self.f
-        modern = f.flag_or_none("new_decoder_architecture")
-        if modern is None and self.model_type == "RefinedWeb":
-            modern = True
-        if modern:
-            return f.count("num_kv_heads", "n_head_kv")
-        multi = f.flag_or_none("multi_query")
-        if multi is None:
-            raise MissingFieldError(f"{f.where}: multi_query is missing")
-        said = f.count_or_none("num_kv_heads", "n_head_kv")
-        if multi and said not in (None, 1, heads):
-            raise f.fail(f"multi_query true and num_kv_heads {said} contradict each other without "
-                         "new_decoder_architecture")  # fmt: skip
-        return 1 if multi else said or heads
-
-    def _multi_query(self, heads: int) -> int:
-        f = self.f
-        multi = f.flag_or_none("multi_query")
-        if multi is None:
-            raise MissingFieldError(f"{f.where}: multi_query is missing")
-        found = 1 if multi else heads
-        said = f.count_or_none("num_key_value_heads")
-        if said is not None and said != found:
-            raise f.fail(f"multi_query {str(multi).lower()} and num_key_value_heads {said} contradict each other")
-        return found
-
-    def _mpt(self, heads: int) -> int:
-        inner = self.f.inner("attn_config")
-        if inner is None:
-            raise MissingFieldError(f"{self.f.where}: attn_config is missing")
-        kinds = {"multihead_attention": heads, "multiquery_attention": 1, "grouped_query_attention": None}
-        kind = inner.text("attn_type") or "multihead_attention"
-        if kind not in kinds:
-            raise inner.fail(f"attn_type {kind!r} is not known")
-        said, found = inner.count_or_none("kv_n_heads"), kinds[kind]
-        if found is None:
-            return inner.count("kv_n_heads")
-        if said is not None and said != found:
-            raise inner.fail(f"attn_type {kind} and kv_n_heads {said} contradict each other")
-        return found
-
-    def _chatglm(self, heads: int) -> int:
-        f = self.f
-        said = f.count_or_none("multi_query_group_num")
-        multi = f.flag_or_none("multi_query_attention")
-        if multi is None and said is not None:
-            raise MissingFieldError(f"{f.where}: multi_query_attention is missing beside multi_query_group_num {said}")
-        return f.count("multi_query_group_num") if multi else heads
-
-    def _head_dim(self, hidden: int, heads: int) -> int:
-        f, family = self.f, self.family
-        said = f.count_or_none("head_dim", "kv_channels")
-        exact = hidden % heads == 0
-        if said is not None:
-            tied = family is not None and family.kv in ("heads", "falcon", "multi_query", "mpt")
-            if tied and (not exact or said != hidden // heads):
-                raise f.fail(f"head_dim {said} and hidden_size {hidden} over {heads} heads contradict each other")
-            return said
-        usual = family.head_dim if family is not None else None
-        if usual is not None and (self.nested or (exact and usual == hidden // heads)):
-            f.assume(f"head_dim is missing from {f.where}: {usual}, the default of {self.model_type}")
-            return usual
-        if usual is not None or (family is not None and family.dim_needed):
-            raise MissingFieldError(f"{f.where}: head_dim is missing, and in this family it is not hidden_size {hidden} "
-                                    f"over num_attention_heads {heads}")  # fmt: skip
-        if not exact:
-            raise MissingFieldError(
-                f"{f.where}: head_dim is missing, and hidden_size {hidden} is not divisible by {heads} heads"
-            )
-        if family is None:
-            f.assume(f"head_dim is missing: hidden_size over heads, {hidden // heads}")
-        return hidden // heads
 
     def _state(self) -> LinearState | None:
         f = self.f

@@ -135,10 +135,11 @@ REFUSED = {
 
 # Fields that change what is cached. Nobody who does not know the family may read past them.
 DECISIVE = frozenset({
-    "attn_layer_indices", "attn_layer_period", "attention_chunk_size", "block_configs", "block_types",
+    "attention_chunk_size", "attn_layer_indices", "attn_layer_period", "block_configs", "block_types",
     "compress_ratios", "conv_L_cache", "cross_attention_layers", "full_attention_interval", "full_attn_idxs",
     "global_head_dim", "hybrid_layer_ids", "hybrid_override_pattern", "index_head_dim", "layers_block_type",
-    "linear_attn_config", "mamba_d_state", "mamba_expand", "num_global_key_value_heads", "num_key_value_heads_per_layer",
-    "num_kv_shared_layers", "per_layer_config", "rnn_state_size", "ssm_cfg", "ssm_state_size", "state_size",
-    "swa_head_dim", "swa_num_key_value_heads", "use_bidirectional_attention", "zero_expert_num",
+    "linear_attn_config", "mamba_d_state", "mamba_expand", "num_global_key_value_heads",
+    "num_key_value_heads_per_layer", "num_kv_shared_layers", "per_layer_config", "rnn_state_size", "ssm_cfg",
+    "ssm_state_size", "state_size", "swa_head_dim", "swa_num_key_value_heads", "use_bidirectional_attention",
+    "zero_expert_num",
 })  # fmt: skip

@@ -58,20 +58,26 @@ def attention_workloads(
     queries = n_q if n_q is not None else context if phase == "prefill" else 1
     if queries > context:
         raise InputError(f"--N {queries}: more queries than --context {context} tokens")
-    common = Workload(batch=batch, n_q=queries, n_kv=context, d=1, dtype=dtype, causal=True)
     found: list[LayerWorkload] = []
     for attention, count in spec.attention_groups:
-        if attention.kind == "linear":
-            continue
-        hint = "decode" if phase == "decode" else "flash2"
-        if attention.kind == "chunked" and attention.window is not None:
-            calls = _chunks(common, attention.window)
-        else:
-            calls = [replace(common, window=attention.window)]
-        if attention.mla is not None and phase == "decode":
-            hint = "mla"
-        found += [LayerWorkload(attention.kind, count, _call(call, attention, hint, kv_dtype), hint) for call in calls]
+        hint, calls = attention_calls(attention, phase, context, batch, queries, dtype, kv_dtype)
+        found += [LayerWorkload(attention.kind, count, call, hint) for call in calls]
     return found
+
+
+def attention_calls(
+    attention: Attention, phase: str, context: int, batch: int, n_q: int, dtype: str, kv_dtype: str | None
+) -> tuple[str, list[Workload]]:
+    """Which algorithm serves one layer, and its calls: none for linear attention, up to three for chunks."""
+    hint = "flash2" if phase == "prefill" else "decode" if attention.mla is None else "mla"
+    if attention.kind == "linear":
+        return "linear", []
+    common = Workload(batch=batch, n_q=n_q, n_kv=context, d=1, dtype=dtype, causal=True)
+    if attention.kind == "chunked" and attention.window is not None:
+        calls = _chunks(common, attention.window)
+    else:
+        calls = [replace(common, window=attention.window)]
+    return hint, [_call(call, attention, hint, kv_dtype) for call in calls]
 
 
 def _call(call: Workload, attention: Attention, hint: str, kv_dtype: str | None) -> Workload:
