@@ -13,7 +13,7 @@ once, also with grouped heads. The sums start from zero, which a memory fill bef
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,11 @@ import triton.language as tl
 
 from rooflinecli.errors import InputError
 from rooflinecli.kernels.flash_call import capability_of, describable, descriptor, interpreted
-from rooflinecli.kernels.flash_choice import backward_tiles
+from rooflinecli.kernels.flash_choice import Problem, backward_config
+from rooflinecli.kernels.flash_inputs import gradients, make_qkv, torch_dtype
 from rooflinecli.kernels.flash_tiles import load_rows, padded, precision_of, product, query_tiles, sees, store_rows
-from rooflinecli.kernels.spec import KernelConfig
+from rooflinecli.kernels.spec import Capability, KernelConfig, Launch
+from rooflinecli.workload import Workload
 
 if TYPE_CHECKING:
     import torch
@@ -185,7 +187,8 @@ def launcher(held: Gradients, causal: bool = False, window: int | None = None, s
     g = held
     (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = g.q.shape, g.v.shape
     bd, bdv = padded(d), padded(d_v)
-    config = config or backward_tiles(capability_of(g.q), max(bd, bdv), g.q.element_size())
+    problem = Problem(d, d_v, n_q, n_kv, g.q.element_size(), heads // kv_heads, tf32)
+    config = config or backward_config(problem, capability_of(g.q))
     br, bc = config.br, config.bc
     if descriptors is None:
         able = g.q.is_cuda and not interpreted() and (capability_of(g.q) or (0, 0)) >= (9, 0)
@@ -216,3 +219,45 @@ def launcher(held: Gradients, causal: bool = False, window: int | None = None, s
         last(g.sums, g.dq, elements, scale, BLOCK=4096, num_warps=8)
 
     return launch
+
+
+def supports(workload: Workload, capability: Capability) -> str | None:
+    """None where the kernel runs the workload; the reason why not otherwise."""
+    w = workload
+    if max(w.d, w.d_v) > 256:
+        return "head dims over 256 do not fit its tiles"
+    if w.kv_dtype != w.dtype:
+        return "K and V are taken in Q's dtype"
+    return None if w.dtype in ("fp32", "tf32", "fp16", "bf16") else f"it does not compute in {w.dtype}"
+
+
+def config(workload: Workload, capability: Capability) -> KernelConfig:
+    """The tile table's answer."""
+    return backward_config(Problem.of(workload), capability)
+
+
+def make_inputs(workload: Workload, device: str = "cuda", seed: int = 0) -> dict[str, Any]:
+    """Normal random q, k, v, do; o and lse are the forward kernel's."""
+    import torch
+
+    from rooflinecli.kernels.flash_forward import flash_forward
+
+    w = workload
+    inputs = make_qkv(w, device, seed)
+    o, lse = flash_forward(**inputs, causal=w.causal, window=w.window, return_lse=True, tf32=w.dtype == "tf32")
+    generator = torch.Generator(device=device).manual_seed(seed + 2**20)
+    do = torch.randn(o.shape, generator=generator, device=device, dtype=torch.float32).to(torch_dtype(w.dtype))
+    return {**inputs, "o": o, "lse": lse, "do": do}
+
+
+def prepare(inputs: Mapping[str, Any], workload: Workload, config: KernelConfig) -> Launch:
+    """A launch into poisoned `dq`, `dk`, `dv`: a memory fill of dQ's sums, then the three kernels."""
+    held = Gradients.of(*(inputs[name] for name in ("q", "k", "v", "o", "lse", "do")))
+    run = launcher(held, workload.causal, workload.window, None, workload.dtype == "tf32", config)
+    return Launch(run, {"dq": held.dq, "dk": held.dk, "dv": held.dv}, KERNELS)
+
+
+def reference(inputs: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
+    """dQ, dK, dV in float64."""
+    dq, dk, dv = gradients(*(inputs[name] for name in ("q", "k", "v", "do")), workload.causal, workload.window)
+    return {"dq": dq, "dk": dk, "dv": dv}

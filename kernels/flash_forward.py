@@ -13,16 +13,18 @@ Hopper `flash_gluon` has the same algorithm with two consumer warpgroups, and `c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import triton
 import triton.language as tl
 
 from rooflinecli.kernels.flash_call import Call, capability_of, describable, descriptor, interpreted
-from rooflinecli.kernels.flash_choice import forward_config
+from rooflinecli.kernels.flash_choice import Problem, forward_config
+from rooflinecli.kernels.flash_inputs import attention, make_qkv, torch_dtype
 from rooflinecli.kernels.flash_tiles import key_tiles, load_rows, padded, precision_of, product, sees, store_rows
-from rooflinecli.kernels.spec import KernelConfig
+from rooflinecli.kernels.spec import Capability, KernelConfig, Launch
+from rooflinecli.workload import Workload
 
 if TYPE_CHECKING:
     import torch
@@ -154,7 +156,8 @@ def flash_forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: 
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     call = Call(q, k, v, out, lse, causal, window, scale * q_scale * k_scale * LOG2E, v_scale, tf32)
     call.check()
-    config = config or forward_config(call, capability_of(q))
+    problem = Problem(q.shape[3], v.shape[3], q.shape[2], k.shape[2], q.element_size(), call.group, tf32)
+    config = config or forward_config(problem, capability_of(q))
     launcher(call, config)()
     return (out, lse) if return_lse else out
 
@@ -200,3 +203,52 @@ def portable_launcher(call: Call, config: KernelConfig, descriptors: bool | None
         )  # fmt: skip
 
     return launch
+
+
+MAX_HEAD_DIM = 256
+
+
+def supports(workload: Workload, capability: Capability) -> str | None:
+    """None where the kernel runs the workload; the reason why not otherwise."""
+    w = workload
+    if max(w.d, w.d_v) > MAX_HEAD_DIM:
+        return f"head dims over {MAX_HEAD_DIM} do not fit its tiles"
+    if w.kv_dtype != w.dtype:
+        return "K and V are taken in Q's dtype"
+    if w.dtype not in ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2"):
+        return f"it does not compute in {w.dtype}"
+    if w.dtype.startswith("fp8") and capability is not None and capability < (8, 9):
+        return "8-bit floats need compute capability 8.9"
+    return None
+
+
+def config(workload: Workload, capability: Capability) -> KernelConfig:
+    """The tile table's answer."""
+    return forward_config(Problem.of(workload), capability)
+
+
+def make_inputs(workload: Workload, device: str = "cuda", seed: int = 0) -> dict[str, Any]:
+    """Normal random q, k, v."""
+    return make_qkv(workload, device, seed)
+
+
+def prepare(inputs: Mapping[str, Any], workload: Workload, config: KernelConfig, lse: bool = False) -> Launch:
+    """A launch into a poisoned `o` (and `lse` on request), in the storage dtype the ledger counts."""
+    import torch
+
+    w, q = workload, inputs["q"]
+    nan = float("nan")
+    outputs = {"o": torch.full((*q.shape[:3], w.d_v), nan, device=q.device).to(torch_dtype(w.dtype))}
+    if lse:
+        outputs["lse"] = torch.full(q.shape[:3], nan, device=q.device)
+    call = Call(q, inputs["k"], inputs["v"], outputs["o"], outputs.get("lse"), w.causal, w.window,
+                LOG2E / math.sqrt(w.d), 1.0, w.dtype == "tf32")  # fmt: skip
+    call.check()
+    kernel = "flash_forward_hopper" if config.variant == "gluon" else "flash_forward_kernel"
+    return Launch(launcher(call, config), outputs, (kernel,))
+
+
+def reference(inputs: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
+    """`o` and `lse` in float64."""
+    o, lse = attention(inputs["q"], inputs["k"], inputs["v"], workload.causal, workload.window)
+    return {"o": o, "lse": lse}
