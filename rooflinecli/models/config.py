@@ -158,7 +158,8 @@ class _Reader:
             Attention(kind, heads, kv_heads, dim, value_dim, window, state=state if kind == "linear" else None)
             for kind, window in kinds
         ]
-        shared = f.count_or_none("num_kv_shared_layers", least=0) or 0
+        shares = self.model_type.startswith("gemma3n")
+        shared = f.count("num_kv_shared_layers", least=0) if shares else 0
         if shared >= layers:
             raise f.fail(f"num_kv_shared_layers {shared} leaves no layer of {layers} with a cache")
         own = layers - shared
@@ -166,6 +167,7 @@ class _Reader:
 
     def _latent(self, heads: int) -> Attention:
         f = self.f
+        f.count_or_none("num_key_value_heads")  # says nothing of a latent cache, but must be a count
         mla = Mla(
             kv_lora_rank=f.count("kv_lora_rank"),
             rope_dim=f.count("qk_rope_head_dim"),
@@ -179,7 +181,8 @@ class _Reader:
         whole = f.count_or_none("qk_head_dim")
         if whole is not None and whole != dim:
             raise f.fail(f"qk_head_dim {whole} and qk_nope_head_dim + qk_rope_head_dim {dim} contradict each other")
-        index = f.count_or_none("index_head_dim") or 0
+        sparse = self.family is not None and self.family.sparse
+        index = f.count("index_head_dim") if sparse else f.count_or_none("index_head_dim") or 0
         return Attention("mla", heads, heads, dim, mla.v_dim, mla=mla, index_dim=index)
 
     def _state(self) -> LinearState | None:

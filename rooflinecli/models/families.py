@@ -28,6 +28,7 @@ class Family:
     head_dim: what a config that leaves it out means; None: hidden size over heads.
     windows: which layers have one; `pattern`: every pattern-th layer has none; `window_needed`: a config
         without the field is incomplete, since null and a default mean different things.
+    sparse: whether an indexer picks the keys to attend to, and caches keys of its own for that.
     tied: whether a config that does not say so shares the embedding with the output.
     dim_needed: whether a config without a head dim is incomplete: hidden size over heads would be a guess.
     nested: what a text section inside a larger config may leave out, because it equals the default.
@@ -41,6 +42,7 @@ class Family:
     pattern: int = 0
     window_needed: bool = False
     experts: ExpertRule = "none"
+    sparse: bool = False
     tied: bool = False
     style: Callable[[Fields], Style] | None = None
     nested: Mapping[str, int] = field(default_factory=dict)
@@ -111,7 +113,7 @@ _ALL = (
     Family(("llama4_text",), kv="required", head_dim=128, windows="chunked", experts="llama4", style=styles.plain),
     Family(("deepseek_v2", "deepseek_v3", "kimi_k2", "mistral4", "glm4_moe_lite"), kv="mla", experts="deepseek",
            style=styles.bias_by_field),
-    Family(("deepseek_v32", "glm_moe_dsa"), kv="mla", experts="deepseek", style=styles.deepseek_v32),
+    Family(("deepseek_v32", "glm_moe_dsa"), kv="mla", experts="deepseek", sparse=True, style=styles.deepseek_v32),
     Family(("minicpm3",), kv="mla", tied=True, style=styles.bias_by_field),
 )  # fmt: skip
 FAMILIES: dict[str, Family] = {name: family for family in _ALL for name in family.names}

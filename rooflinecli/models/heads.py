@@ -37,8 +37,8 @@ def head_dim(f: Fields, family: Family | None, model_type: str, hidden: int, hea
     """
     said = f.count_or_none("head_dim", "kv_channels")
     exact = hidden % heads == 0
+    bound = family is not None and family.kv in ("heads", "falcon", "multi_query", "mpt")
     if said is not None:
-        bound = family is not None and family.kv in ("heads", "falcon", "multi_query", "mpt")
         if bound and (not exact or said != hidden // heads):
             raise f.fail(f"head_dim {said} and hidden_size {hidden} over {heads} heads contradict each other")
         return said
@@ -52,8 +52,8 @@ def head_dim(f: Fields, family: Family | None, model_type: str, hidden: int, hea
     if not exact:
         uneven = f"hidden_size {hidden} is not divisible by {heads} heads"
         raise MissingFieldError(f"{f.where}: head_dim is missing, and {uneven}")
-    if family is None:
-        f.assume(f"head_dim is missing: hidden_size over heads, {hidden // heads}")
+    if not bound:
+        f.assume(f"head_dim is not given: hidden_size over heads, {hidden // heads}")
     return hidden // heads
 
 

@@ -62,7 +62,7 @@ def _parse(body: bytes, where: str, name: str) -> ModelSpec:
         raise InputError(f"--model {where}: {_one_line(error)}") from None
     if not isinstance(raw, dict):
         raise InputError(f"--model {where}: not a JSON object, as a config.json is")
-    return read_config(raw, name, where, source=where)
+    return read_config(raw, name, f"--model {where}", source=where)
 
 
 class _BadJsonError(ValueError):

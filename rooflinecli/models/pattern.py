@@ -24,6 +24,7 @@ def layer_kinds(f: Fields, family: Family | None, layers: int) -> list[tuple[Kin
         InputError: a missing window, fields that contradict each other, a layer type nobody knows.
     """
     listed = _listed(f, layers)
+    f.count_or_none("sliding_window")  # wrong is wrong, even where it is switched off
     rule = family.windows if family is not None else "unknown"
     if rule in ("none", "gpt_neo"):
         kinds = _local_global(f, layers) if rule == "gpt_neo" else _no_windows(f, listed, layers)
@@ -84,6 +85,8 @@ def _every(f: Fields, family: Family | None, layers: int) -> list[Kind]:
     if window is None:
         if needed and "sliding_window" not in f.raw:
             raise MissingFieldError(f"{f.where}: sliding_window is missing; null means that there is none")
+        if family is not None and "sliding_window" not in f.raw:
+            f.assume("sliding_window is not given: no windows")
         return ["full"] * layers
     switch = f.flag_or_none("use_sliding_window")
     if family is None:
@@ -109,9 +112,9 @@ def _unknown(f: Fields, window: int, switch: bool | None, layers: int) -> list[K
 def _switched(f: Fields, listed: Sequence[Kind] | None, layers: int, *, every: bool) -> list[Kind]:
     """Qwen: `use_sliding_window` turns it on, from layer `max_window_layers` upwards (or everywhere)."""
     if not f.flag("use_sliding_window", False):
-        if listed is not None and "sliding" in listed and "use_sliding_window" not in f.raw:
+        if listed is not None and "sliding" in listed and not f.has("use_sliding_window"):
             raise MissingFieldError(f"{f.where}: layer_types has sliding layers, but use_sliding_window is missing")
-        if f.has("sliding_window") and "use_sliding_window" not in f.raw:
+        if f.has("sliding_window") and not f.has("use_sliding_window"):
             f.assume("use_sliding_window is missing: off, whatever sliding_window says")
         return ["full"] * layers
     if not f.has("sliding_window"):
@@ -139,6 +142,8 @@ def _alternating(f: Fields, family: Family, listed: Sequence[Kind] | None, layer
         return list(listed)
     name = "sliding_window_pattern" if f.has("sliding_window_pattern") else "_sliding_window_pattern"
     pattern = family.pattern if said is None else f.count(name)
+    if said is None and not family.names[0].startswith(("gemma2", "gpt_oss")):  # these have no other pattern
+        f.assume(f"neither layer_types nor a pattern is given: every {pattern}th layer has no window")
     return ["sliding" if (layer + 1) % pattern else "full" for layer in range(layers)]
 
 
