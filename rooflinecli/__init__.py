@@ -1,10 +1,10 @@
 """Roofline and byte accounting for attention on GPUs.
 
-    >>> import rooflinecli
-    >>> workload = rooflinecli.Workload(n_q=8192, d=128)
-    >>> found = rooflinecli.account(workload, "a100", ["naive", "flash2"], br=64, bc=64)
-    >>> [result.cost.traffic("sm").total for result in found.results]
-    [545259520, 541065216]
+>>> import rooflinecli
+>>> workload = rooflinecli.Workload(n_q=8192, d=128)
+>>> found = rooflinecli.account(workload, "a100", ["naive", "flash2"], br=64, bc=64)
+>>> [result.cost.traffic("sm").total for result in found.results]
+[545259520, 541065216]
 """
 
 from __future__ import annotations

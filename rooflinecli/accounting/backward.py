@@ -1,11 +1,5 @@
 """The backward pass in FlashAttention-2's order: K and V outer, dQ accumulated in memory.
 
-    preprocess: read O, dO; write delta = rowsum(O * dO); clear the accumulator of dQ
-    main: for each tile of Bc keys: read K, V once
-              for each query tile that sees it: read Q, dO, LSE, delta; add to dQ (fp32)
-          write dK, dV once
-    convert: read dQ (fp32); write dQ
-
 Five matrix products a pair instead of two. dQ is added where it lies, by reductions that only write
 across the SM boundary. Source: Dao 2023 (arXiv:2307.08691), algorithm 2; equal to hardware counters.
 """
@@ -68,9 +62,23 @@ def cost(workload: Workload, tile: Tile) -> Cost:
     return Cost("backward", tile, flops, Exponentials(heads * pairs, executed), (*ledger, *once), known)
 
 
+PSEUDOCODE = """\
+for each query: read O, dO;  write delta = rowsum(O * dO);  clear dQ_acc
+for each batch and key/value head:
+    for each tile of Bc keys:
+        read K_j, V_j;  dK_j, dV_j = 0, on chip
+        for each query head of the group, each tile of Br queries that sees one of these keys:
+            read Q_i, dO_i, LSE_i, delta_i
+            P = exp(Q_i K_j^T - LSE_i);  dV_j += P^T dO_i
+            dS = P * (dO_i V_j^T - delta_i);  dK_j += dS^T Q_i
+            add dS K_j to dQ_acc_i, where it lies
+        write dK_j, dV_j
+for each query: read dQ_acc;  write dQ"""
+
 ALGORITHM = Algorithm(
     name="backward",
     summary="gradients in FlashAttention-2's order, dQ accumulated in fp32",
+    pseudocode=PSEUDOCODE,
     applies=when_asked,
     cost=cost,
 )

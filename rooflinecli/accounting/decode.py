@@ -1,10 +1,5 @@
 """Decoding a few queries against a long cache: split-KV (Flash-Decoding), and its paged and MLA forms.
 
-    for each K/V head, query tile and split (a range of key tiles), in parallel:
-        read Q; for each tile of Bc keys in the range: read K, V
-        write a partial O and its log-sum-exp, fp32
-    combine: read the partials, write O
-
 With one split the main kernel writes O itself. Grouped (`pack_gqa`, the default here), the query heads
 of a group share a tile and K, V are read once per K/V head; otherwise once per query head.
 
@@ -91,10 +86,20 @@ def mla_applies(workload: Workload) -> bool:
     return workload.kv_heads == 1 and workload.heads > 1 and workload.d_v < workload.d and workload.d > 256
 
 
+_SPLIT_KV = """\
+for each batch, {head}, tile of Br queries and split (a range of key tiles):
+    read Q_i;  O_i, l_i, m_i = 0, 0, -inf, on chip
+    for each tile of Bc keys in the range that one of these queries sees:
+        {load}
+        S = Q_i K_j^T;  rescale O_i, l_i, m_i and add softmax(S) V_j
+    write O_i / l_i and LSE_i, fp32 (O itself, if there is one split)
+for each query, if there are several splits: read the partial O and LSE;  write O"""
+
 ALGORITHMS = (
     Algorithm(
         name="decode",
         summary="split-KV, a group's heads share a tile (Flash-Decoding)",
+        pseudocode=_SPLIT_KV.format(head="key/value head", load="read K_j, V_j"),
         packs=True,
         applies=applies,
         cost=cost,
@@ -102,6 +107,9 @@ ALGORITHMS = (
     Algorithm(
         name="paged",
         summary="decode over a paged cache, block table included",
+        pseudocode=_SPLIT_KV.format(
+            head="key/value head", load="read their pages' entries in the block table, K_j, V_j"
+        ),
         packs=True,
         applies=when_asked,
         cost=paged_cost,
@@ -109,6 +117,7 @@ ALGORITHMS = (
     Algorithm(
         name="mla",
         summary="absorbed multi-head latent attention, one latent cache for all heads",
+        pseudocode=_SPLIT_KV.format(head="the one latent", load="read K_j; V_j is its first dv columns"),
         packs=True,
         applies=mla_applies,
         cost=mla_cost,

@@ -1,8 +1,5 @@
 """FlashAttention of 2022: K and V outer, Q inner.
 
-    for each tile of Bc keys:           read K, V once
-        for each query tile that sees it:   read Q, O, l, m; write O, l, m back
-
 l and m, the running sum and maximum of a row, are fp32. Source: Dao et al. 2022 (arXiv:2205.14135),
 algorithm 1.
 """
@@ -50,9 +47,19 @@ def _visited_keys(workload: Workload, bc: int) -> int:
     return min(workload.n_kv, -(-(start + seen) // bc) * bc) - start // bc * bc
 
 
+PSEUDOCODE = """\
+for each batch and query head:
+    for each tile of Bc keys that some query sees:
+        read K_j, V_j
+        for each tile of Br queries that sees one of these keys:
+            read Q_i, O_i, l_i, m_i
+            S = Q_i K_j^T;  rescale O_i, l_i, m_i and add softmax(S) V_j
+            write O_i, l_i, m_i"""
+
 ALGORITHM = Algorithm(
     name="flash1",
     summary="K/V outer, O rescaled in memory for each key tile (FlashAttention, 2022)",
+    pseudocode=PSEUDOCODE,
     applies=always,
     cost=cost,
 )

@@ -1,9 +1,5 @@
 """FlashAttention-2: Q outer, K and V streamed past each query tile.
 
-    for each tile of Br queries:        read Q once
-        for each visible tile of Bc keys:   read K, V
-        write O once
-
 `pack_gqa` puts the query heads of a group into the rows of one tile, which then share the reads of
 K and V. Source: Dao 2023 (arXiv:2307.08691), algorithm 1; equal to hardware counters at the SM boundary.
 """
@@ -35,9 +31,19 @@ def cost(workload: Workload, tile: Tile) -> Cost:
     return Cost("flash2", tile, flops, exps, (*ledger, *forward_floor(w)), known)
 
 
+PSEUDOCODE = """\
+for each batch and query head (key/value head, if a tile packs its group):
+    for each tile of Br queries:
+        read Q_i;  O_i, l_i, m_i = 0, 0, -inf, on chip
+        for each tile of Bc keys that one of these queries sees:
+            read K_j, V_j
+            S = Q_i K_j^T;  rescale O_i, l_i, m_i and add softmax(S) V_j
+        write O_i / l_i"""
+
 ALGORITHM = Algorithm(
     name="flash2",
     summary="Q outer, K/V streamed for each query tile (FlashAttention-2)",
+    pseudocode=PSEUDOCODE,
     applies=always,
     cost=cost,
 )

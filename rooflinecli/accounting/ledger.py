@@ -134,10 +134,12 @@ class Algorithm:
 
     tiled: whether `cost` needs a tile. packs: whether the query heads of a group share a tile unless
     told otherwise. applies: whether a user who names no algorithm wants to see it for this workload.
+    pseudocode: what the ledger counts, as loops.
     """
 
     name: str
     summary: str
+    pseudocode: str
     tiled: bool = True
     packs: bool = False
     applies: Callable[[Workload], bool]

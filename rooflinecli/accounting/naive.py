@@ -1,9 +1,5 @@
 """Naive attention: three kernels that materialise S and P.
 
-    1. S = Q K^T      read Q, K     write S
-    2. P = softmax(S) read S        write P
-    3. O = P V        read P, V     write O
-
 Each kernel reads its inputs once and writes its output once; a mask saves nothing, S is whole.
 Source: Dao et al. 2022, algorithm 0 (standard attention), with O kept in the ledger.
 """
@@ -42,9 +38,16 @@ def cost(workload: Workload, tile: Tile) -> Cost:
     )
 
 
+PSEUDOCODE = """\
+for each batch and head:
+    S = Q K^T         read Q, K     write S
+    P = softmax(S)    read S        write P
+    O = P V           read P, V     write O"""
+
 ALGORITHM = Algorithm(
     name="naive",
     summary="three kernels, S and P written out and read back",
+    pseudocode=PSEUDOCODE,
     tiled=False,
     applies=always,
     cost=cost,

@@ -17,6 +17,7 @@ from rooflinecli.errors import RooflineError
 # Command -> its module in this package, in the order of the help.
 COMMANDS = {
     "bytes": "bytes",
+    "explain": "explain",
     "profiles": "profiles",
 }
 
