@@ -96,14 +96,12 @@ def kv_account(
     Raises:
         InputError: a count out of range, a split that is not even, weights that are not known.
     """
-    from rooflinecli.hardware import load_profile
-
     cache = kv_cache(spec, context, batch, kv_dtype, page_size=page_size)
     device = kv_cache(spec, context, batch, kv_dtype, page_size=page_size, tp=tp) if tp > 1 else None
     wants_fit = bool(gpu) or memory is not None
     weights, label = _weights(spec, weights_dtype, needed=wants_fit)
     share = -(-weights // tp)
-    profiles = [load_profile(each) if isinstance(each, str) else each for each in gpu or ("a100",)]
+    profiles = [_profile(each) for each in gpu or ("a100",)]
     readings = []
     for profile in profiles:
         fit = None
@@ -122,6 +120,14 @@ def kv_account(
         readings=tuple(readings),
         variants=variants(spec, context, batch, kv_dtype, latent=latent) if with_variants else (),
     )
+
+
+def _profile(gpu: str | Profile) -> Profile:
+    if not isinstance(gpu, str):
+        return gpu
+    from rooflinecli.hardware import load_profile
+
+    return load_profile(gpu)
 
 
 def _weights(spec: ModelSpec, asked: str | None, *, needed: bool) -> tuple[int, str]:

@@ -147,16 +147,14 @@ def model_step(
     Raises:
         InputError: an unknown phase, counts out of range, a model whose weights are not known.
     """
-    from rooflinecli.hardware import load_profile
-
     if phase not in PHASES:
         raise InputError(f"--phase {phase}: must be {' or '.join(PHASES)}")
-    for option, value in (("--context", context), ("--batch", batch), ("--N", n_q or 1)):
+    for option, value in (("--context", context), ("--batch", batch), ("--N", 1 if n_q is None else n_q)):
         if not 1 <= value <= 2**40:
             raise InputError(f"{option} {value}: must be at least 1 and at most 2^40")
     if spec.style is None or spec.vocab is None:
         raise InputError(f"--model {spec.name}: how many weights {spec.family} has is not known here")
-    profile = load_profile(gpu) if isinstance(gpu, str) else gpu
+    profile = _profile(gpu)
     queries = n_q if n_q is not None else context if phase == "prefill" else 1
     if queries > context:
         raise InputError(f"--N {queries}: more queries than --context {context} tokens")
@@ -182,6 +180,14 @@ def model_step(
         memory=bandwidth(profile),
         parts=tuple(found[name] for name in PARTS if name in found),
     )
+
+
+def _profile(gpu: str | Profile) -> Profile:
+    if not isinstance(gpu, str):
+        return gpu
+    from rooflinecli.hardware import load_profile
+
+    return load_profile(gpu)
 
 
 class _Counter:

@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LEAVES = {"errors", "dtypes", "units", "workload", "sweep"}
+# Modules that answer a question about a whole model, as `calculator` does about one attention call.
+WHOLE = {"capacity", "step"}
 # Room -> rooms it may import, besides itself and the leaves. The arrows point up this list.
 MAY_IMPORT: dict[str, set[str]] = {
     "hardware": set(),
@@ -20,9 +22,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": {"accounting", "hardware"},
     "roofline": {"accounting", "memory", "hardware"},
     "calculator": {"accounting", "memory", "hardware", "roofline"},
+    "capacity": {"hardware", "models"},
+    "step": {"accounting", "hardware", "models", "roofline"},
     "measurement": {"accounting", "memory", "hardware", "roofline", "calculator", "kernels", "models"},
-    "report": {"accounting", "memory", "hardware", "roofline", "calculator", "measurement", "models"},
-    "cli": {"accounting", "memory", "hardware", "roofline", "calculator", "measurement", "models", "report", "kernels"},
+    "report": {"accounting", "memory", "hardware", "roofline", "calculator", "measurement", "models"} | WHOLE,
+    "cli": {"accounting", "memory", "hardware", "roofline", "calculator", "measurement", "models"}
+    | WHOLE
+    | {"report", "kernels"},
     "kernels": {"accounting"},
 }
 

@@ -14,7 +14,7 @@ from rooflinecli.models import styles
 from rooflinecli.models.fields import Fields
 from rooflinecli.models.spec import Style
 
-KvRule = Literal["heads", "optional", "required", "falcon", "multi_query", "mpt", "chatglm", "mla"]
+KvRule = Literal["heads", "optional", "required", "falcon", "multi_query", "mpt", "dbrx", "chatglm", "mla"]
 WindowRule = Literal["none", "every", "qwen", "qwen_every", "pattern", "chunked", "gpt_neo", "linear"]
 ExpertRule = Literal["none", "local", "qwen", "deepseek", "llama4", "olmoe"]
 
@@ -59,6 +59,9 @@ _ALL = (
     Family(("llama", "yi", "internlm2", "internlm3", "minicpm", "aquila", "arctic_llama"),
            style=styles.llama, nested=_LLAMA),
     Family(("baichuan", "xverse"), kv="heads", style=styles.plain),
+    Family(("qwen", "internlm", "codegen", "persimmon", "xglm", "biogpt"), kv="heads"),
+    Family(("dbrx",), kv="dbrx"),
+    Family(("deepseek",), experts="deepseek", style=styles.bias_by_field),
     Family(("mistral",), kv="required", windows="every", window_needed=True, style=styles.plain, nested=_MISTRAL),
     Family(("ministral", "ministral3"), kv="required", dim_needed=True, windows="every", style=styles.plain),
     Family(("mixtral",), kv="required", windows="every", experts="local", style=styles.plain),
@@ -137,11 +140,13 @@ REFUSED = {
 
 # Fields that change what is cached. Nobody who does not know the family may read past them.
 DECISIVE = frozenset({
-    "attention_chunk_size", "attn_layer_indices", "attn_layer_period", "block_configs", "block_types",
-    "compress_ratios", "conv_L_cache", "cross_attention_layers", "full_attention_interval", "full_attn_idxs",
-    "global_head_dim", "hybrid_layer_ids", "hybrid_override_pattern", "index_head_dim", "layers_block_type",
-    "linear_attn_config", "mamba_d_state", "mamba_expand", "num_global_key_value_heads",
-    "num_key_value_heads_per_layer", "num_kv_shared_layers", "per_layer_config", "rnn_state_size", "ssm_cfg",
+    "attention_chunk_size", "attention_types", "attn_layer_indices", "attn_layer_period", "attn_type_list",
+    "block_configs", "block_types", "cla_share_factor", "compress_ratios", "conv_L_cache", "cross_attention_layers",
+    "decoder_attention_types", "full_attention_interval", "full_attn_idxs", "global_head_dim", "hybrid_layer_ids",
+    "hybrid_layer_pattern", "hybrid_override_pattern", "index_head_dim", "interleaved_sliding_window",
+    "layer_group_size", "layers_block_type", "linear_attn_config", "linear_num_value_heads", "mamba_d_state",
+    "mamba_expand", "mixer_types", "num_global_key_value_heads", "num_key_value_heads_per_layer",
+    "num_kv_shared_layers", "per_layer_config", "rnn_state_size", "sliding_window_layers", "ssm_cfg",
     "ssm_state_size", "state_size", "swa_head_dim", "swa_num_key_value_heads", "use_bidirectional_attention",
-    "zero_expert_num",
+    "use_cla", "zero_expert_num",
 })  # fmt: skip

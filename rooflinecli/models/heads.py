@@ -37,7 +37,7 @@ def head_dim(f: Fields, family: Family | None, model_type: str, hidden: int, hea
     """
     said = f.count_or_none("head_dim", "kv_channels")
     exact = hidden % heads == 0
-    bound = family is not None and family.kv in ("heads", "falcon", "multi_query", "mpt")
+    bound = family is not None and family.kv in ("heads", "falcon", "multi_query", "mpt", "dbrx")
     if said is not None:
         if bound and (not exact or said != hidden // heads):
             raise f.fail(f"head_dim {said} and hidden_size {hidden} over {heads} heads contradict each other")
@@ -108,6 +108,13 @@ def _mpt(f: Fields, _: str, heads: int) -> int:
     return found
 
 
+def _dbrx(f: Fields, _: str, heads: int) -> int:
+    inner = f.inner("attn_config")
+    if inner is None:
+        raise MissingFieldError(f"{f.where}: attn_config is missing")
+    return inner.count("kv_n_heads")
+
+
 def _chatglm(f: Fields, _: str, heads: int) -> int:
     said = f.count_or_none("multi_query_group_num")
     multi = f.flag_or_none("multi_query_attention")
@@ -121,5 +128,6 @@ _RULES: dict[str, Callable[[Fields, str, int], int]] = {
     "falcon": _falcon,
     "multi_query": _multi_query,
     "mpt": _mpt,
+    "dbrx": _dbrx,
     "chatglm": _chatglm,
 }

@@ -72,7 +72,7 @@ def kv_cache(
         InputError: a count under 1, heads that `tp` does not divide, a head dim that the blocks of `kv_dtype`
             do not divide.
     """
-    for option, value in (("--context", context), ("--batch", batch), ("--tp", tp), ("--page-size", page_size or 1)):
+    for option, value in (("--context", context), ("--batch", batch), ("--tp", tp), ("--page-size", 1 if page_size is None else page_size)):
         if value < 1:
             raise InputError(f"{option} {value}: must be at least 1")
         if value > LONGEST:

@@ -22,7 +22,7 @@ CONFIGS = sorted((DATA / "configs").glob("*.json"))
 COUNTED: dict[str, dict[str, Any]] = json.loads((DATA / "model_counts.json").read_text())["models"]
 # transformers copies the K/V heads of this one to every query head, and keeps what has left gpt_neo's window.
 COPIES, KEEPS = "falcon_40b", "gpt_neo"
-UNCOUNTED = {"gemma3n_text"}
+UNCOUNTED = {"gemma3n_text", "dbrx", "codegen"}
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -31,7 +31,7 @@ def test_a_config_means_what_transformers_makes_of_it(path: Path) -> None:
     spec = load_model(str(path))
     counted = COUNTED.get(path.stem)
     if counted is None:
-        assert path.stem in {"chatglm", "qwen2_5_vl", "refined_web", "refined_web_model", "unknown"}
+        assert path.stem in {"chatglm", "deepseek", "qwen", "qwen2_5_vl", "refined_web", "refined_web_model", "unknown"}
         return
     # THEN the parameters are as many
     assert parameters(spec) == (None if path.stem in UNCOUNTED else counted["parameters"])

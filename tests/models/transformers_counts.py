@@ -60,7 +60,9 @@ def main() -> None:
             found[path.stem] = counted(path)
         except Exception as error:
             print(f"{path.stem}: {type(error).__name__}: {error}"[:300], file=sys.stderr)
-    print(json.dumps({"made_with": f"transformers {transformers.__version__}", "models": found}, indent=1))
+    rows = [f" {json.dumps(name)}: {json.dumps(value)}" for name, value in found.items()]
+    head = json.dumps(f"transformers {transformers.__version__}")
+    print(f'{{"made_with": {head}, "models": {{\n' + ",\n".join(rows) + "\n}}")
 
 
 if __name__ == "__main__":
