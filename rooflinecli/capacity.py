@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflinecli.dtypes import dtype
-from rooflinecli.errors import InputError
+from rooflinecli.errors import InputError, naming
 from rooflinecli.models.kv_cache import Cache, kv_cache, longest_context, sequence_bytes
 from rooflinecli.models.variants import Variant, variants
 from rooflinecli.models.weights import parameters
@@ -127,14 +127,16 @@ def _profile(gpu: str | Profile) -> Profile:
         return gpu
     from rooflinecli.hardware import load_profile
 
-    return load_profile(gpu)
+    with naming("--gpu", gpu):
+        return load_profile(gpu)
 
 
 def _weights(spec: ModelSpec, asked: str | None, *, needed: bool) -> tuple[int, str]:
     """Bytes of all weights, and the format they are in."""
     if asked == NO_WEIGHTS or (asked is None and not spec.source):
         return 0, NO_WEIGHTS  # a model given by its dimensions has no weights that anybody knows
-    storage = dtype(asked or "fp16")
+    with naming("--weights-dtype", asked):
+        storage = dtype(asked or "fp16")
     count = parameters(spec)
     if count is None:
         if needed:

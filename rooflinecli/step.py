@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rooflinecli.accounting.visibility import visible_keys, visible_pairs
 from rooflinecli.dtypes import DType, compute_dtype, dtype
-from rooflinecli.errors import InputError
+from rooflinecli.errors import InputError, naming
 from rooflinecli.models.kv_cache import bytes_per_token, state_bytes
 from rooflinecli.models.spec import Attention, Layer, ModelSpec, Style
 from rooflinecli.models.weights import embedding, head_matrix, layer_weights
@@ -158,7 +158,8 @@ def model_step(
     queries = n_q if n_q is not None else context if phase == "prefill" else 1
     if queries > context:
         raise InputError(f"--N {queries}: more queries than --context {context} tokens")
-    unit = compute_dtype(dtype)
+    with naming("--dtype", dtype):
+        unit = compute_dtype(dtype)
     counter = _Counter(
         spec, spec.style, phase, context, batch, queries, unit, weights_dtype or dtype, kv_dtype or dtype
     )
@@ -187,7 +188,8 @@ def _profile(gpu: str | Profile) -> Profile:
         return gpu
     from rooflinecli.hardware import load_profile
 
-    return load_profile(gpu)
+    with naming("--gpu", gpu):
+        return load_profile(gpu)
 
 
 class _Counter:
@@ -196,7 +198,11 @@ class _Counter:
         weights: str, cache: str,
     ) -> None:  # fmt: skip
         self.spec, self.style, self.phase, self.context, self.batch, self.n_q = spec, style, phase, context, batch, n_q
-        self.unit, self.weights, self.cache = unit, dtype(weights), dtype(cache)
+        self.unit = unit
+        with naming("--weights-dtype", weights):
+            self.weights = dtype(weights)
+        with naming("--kv-dtype", cache):
+            self.cache = dtype(cache)
         self.tokens = batch * n_q
 
     def parts(self) -> Iterator[Part]:

@@ -8,7 +8,7 @@ import typer
 
 from rooflinecli.cli.model_option import HELP, read_model
 from rooflinecli.cli.options import OutputOptions, count, takes
-from rooflinecli.errors import InputError
+from rooflinecli.errors import InputError, naming
 from rooflinecli.report.formats import render
 from rooflinecli.report.output import emit
 
@@ -88,6 +88,7 @@ def command(
 ) -> None:  # fmt: skip
     """Bytes of a K/V cache a token, a sequence, a batch and a device, and how many users or tokens fit."""
     from rooflinecli.capacity import kv_account
+    from rooflinecli.dtypes import dtype as known_dtype
     from rooflinecli.report import kv as report
     from rooflinecli.units import parse_quantity
 
@@ -109,6 +110,8 @@ def command(
     elif rope_dim is not None:
         raise InputError(f"--rope-dim {rope_dim}: only beside --kv-lora-rank")
     dimensions = {"layers": layers, "heads": heads, "kv_heads": kv_heads, "d": d, "d_v": d_v, "window": window}
+    with naming("--dtype", dtype):
+        known_dtype(dtype)
     spec = _model(model, {name: text for name, text in dimensions.items() if text is not None}, latent)
     found = kv_account(
         spec,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rooflinecli.dtypes import DType, dtype
-from rooflinecli.errors import InputError
+from rooflinecli.errors import InputError, naming
 from rooflinecli.models.spec import Attention, ModelSpec
 
 TABLE_ENTRY_BYTES = 4
@@ -72,12 +72,18 @@ def kv_cache(
         InputError: a count under 1, heads that `tp` does not divide, a head dim that the blocks of `kv_dtype`
             do not divide.
     """
-    for option, value in (("--context", context), ("--batch", batch), ("--tp", tp), ("--page-size", 1 if page_size is None else page_size)):
+    for option, value in (
+        ("--context", context),
+        ("--batch", batch),
+        ("--tp", tp),
+        ("--page-size", 1 if page_size is None else page_size),
+    ):
         if value < 1:
             raise InputError(f"{option} {value}: must be at least 1")
         if value > LONGEST:
             raise InputError(f"{option} {value}: must be at most 2^40 ({LONGEST})")
-    storage = dtype(kv_dtype)
+    with naming("--kv-dtype", kv_dtype):
+        storage = dtype(kv_dtype)
     layers, allocated, resident, state = [], 0, 0, 0
     for attention, count in spec.attention_groups:
         mine, replicas = on_device(attention, tp)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rooflinecli.errors import InputError
+from rooflinecli.errors import InputError, naming
 from rooflinecli.models.config import read_config
 from rooflinecli.models.spec import ModelSpec
 
@@ -34,7 +34,8 @@ def load_model(model: str) -> ModelSpec:
         near = find_preset(path.name, quiet=True)
         hint = f"the preset {near.name} needs no file" if near is not None else "rooflinecli models list"
         raise InputError(f"--model {model}: there is no such file", hint)
-    found = find_preset(model)
+    with naming("--model", model):
+        found = find_preset(model)
     assert found is not None  # not quiet: an unknown name raises
     return found
 
