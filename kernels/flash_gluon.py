@@ -189,8 +189,8 @@ def _softmax(s, m, l, queries, start, n_q, n_kv, window, scale, BC: gl.constexpr
 @gluon.jit
 def _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine, other, count, queries, at,
           n_q, n_kv, window, scale, BC: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, CAUSAL: gl.constexpr,
-          WINDOW: gl.constexpr, MASKED: gl.constexpr, STAGES: gl.constexpr, TURNS: gl.constexpr, FP8: gl.constexpr,
-          S_L: gl.constexpr, O_L: gl.constexpr, P_L: gl.constexpr):  # fmt: skip
+          WINDOW: gl.constexpr, MASKED: gl.constexpr, STAGES: gl.constexpr, TURNS: gl.constexpr, OVERLAP: gl.constexpr,
+          FP8: gl.constexpr, S_L: gl.constexpr, O_L: gl.constexpr, P_L: gl.constexpr):  # fmt: skip
     """One key tile: its scores and the product with V of the tile before are in flight together."""
     if TURNS:
         mbarrier.wait(mine, count & 1)
@@ -199,18 +199,25 @@ def _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, min
     acc = _weighted(acc, p, v_ring, v_full, count - 1, BC, DV, STAGES, FP8)
     if TURNS:
         mbarrier.arrive(other, count=1)
-    s = warpgroup_mma_wait(1, deps=[s])
-    mbarrier.arrive(k_empty.index(count % STAGES), count=1)
+    if OVERLAP:
+        s = warpgroup_mma_wait(1, deps=[s])
+        mbarrier.arrive(k_empty.index(count % STAGES), count=1)
+    else:
+        s, acc = warpgroup_mma_wait(0, deps=[s, acc])
+        _pin(p)
+        mbarrier.arrive(k_empty.index(count % STAGES), count=1)
+        mbarrier.arrive(v_empty.index((count - 1) % STAGES), count=1)
     w, m, l, fade = _softmax(s, m, l, queries, at * BC, n_q, n_kv, window, scale, BC, CAUSAL, WINDOW, MASKED, FP8,
                              S_L)  # fmt: skip
-    # Pinned before the wait, the weights are computed while P V runs; pinned after it, P keeps its registers for it.
-    # The assembler moves a wait for matrix products up past arithmetic, but not past a branch: looking once more at
-    # a barrier known to have passed is one.
     ready = _pin(_weights(w, v_ring.dtype, BC, FP8, P_L))
-    mbarrier.wait(v_full.index((count - 1) % STAGES), (count - 1) // STAGES & 1)
-    acc = warpgroup_mma_wait(0, deps=[acc])
-    _pin(p)
-    mbarrier.arrive(v_empty.index((count - 1) % STAGES), count=1)
+    if OVERLAP:
+        # Pinned before the wait, the weights are computed while P V runs; pinned after it, P keeps its registers
+        # for it. The assembler moves a wait for matrix products up past arithmetic, but not past a branch:
+        # looking once more at a barrier known to have passed is one.
+        mbarrier.wait(v_full.index((count - 1) % STAGES), (count - 1) // STAGES & 1)
+        acc = warpgroup_mma_wait(0, deps=[acc])
+        _pin(p)
+        mbarrier.arrive(v_empty.index((count - 1) % STAGES), count=1)
     acc = acc * gl.expand_dims(gl.convert_layout(fade, gl.SliceLayout(1, O_L)), 1)
     return acc, _carry(ready, BC, FP8), m, l
 
@@ -220,7 +227,7 @@ def _consume(o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, 
              n_q, n_kv, window, scale, v_scale, tiles, section, total, WHO: gl.constexpr, BR: gl.constexpr,
              BC: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, CAUSAL: gl.constexpr, WINDOW: gl.constexpr,
              GROUPS: gl.constexpr, STAGES: gl.constexpr, TURNS: gl.constexpr, LSE: gl.constexpr, FP8: gl.constexpr,
-             SHARED: gl.constexpr):  # fmt: skip
+             OVERLAP: gl.constexpr, SHARED: gl.constexpr):  # fmt: skip
     """Consumer warpgroup WHO: 64 rows of each piece."""
     S_L: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BC, 32 if FP8 else 16])
     O_L: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, DV, 32 if FP8 else 16])
@@ -255,20 +262,20 @@ def _consume(o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, 
             for back in range(hi - 1 - full_hi):
                 acc, p, m, l = _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine, other,
                                      count, queries, hi - 2 - back, n_q, n_kv, window, scale, BC, D, DV, CAUSAL,
-                                     WINDOW, True, STAGES, TURNS, FP8, S_L, O_L, P_L)  # fmt: skip
+                                     WINDOW, True, STAGES, TURNS, OVERLAP, FP8, S_L, O_L, P_L)  # fmt: skip
                 count += 1
             top = gl.minimum(full_hi, hi - 1)
             for back in range(top - full_lo):
                 acc, p, m, l = _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine, other,
                                      count, queries, top - 1 - back, n_q, n_kv, window, scale, BC, D, DV, CAUSAL,
-                                     WINDOW, False, STAGES, TURNS, FP8, S_L, O_L, P_L)  # fmt: skip
+                                     WINDOW, False, STAGES, TURNS, OVERLAP, FP8, S_L, O_L, P_L)  # fmt: skip
                 count += 1
             if WINDOW:
                 left = gl.minimum(full_lo, hi - 1)
                 for back in range(left - lo):
                     acc, p, m, l = _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine,
                                          other, count, queries, left - 1 - back, n_q, n_kv, window, scale, BC, D, DV,
-                                         CAUSAL, WINDOW, True, STAGES, TURNS, FP8, S_L, O_L, P_L)  # fmt: skip
+                                         CAUSAL, WINDOW, True, STAGES, TURNS, OVERLAP, FP8, S_L, O_L, P_L)  # fmt: skip
                     count += 1
             p = _uncarry(p, v_ring, BC, FP8, P_L)
             acc = _weighted(acc, p, v_ring, v_full, count - 1, BC, DV, STAGES, FP8)
@@ -303,7 +310,7 @@ def flash_forward_hopper(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale, til
                          GROUP: gl.constexpr, BR: gl.constexpr, BC: gl.constexpr, BD: gl.constexpr,
                          BDV: gl.constexpr, CAUSAL: gl.constexpr, WINDOW: gl.constexpr, GROUPS: gl.constexpr,
                          STAGES: gl.constexpr, TURNS: gl.constexpr, LSE: gl.constexpr, FP8: gl.constexpr,
-                         SHARED: gl.constexpr, REGISTERS: gl.constexpr):  # fmt: skip
+                         OVERLAP: gl.constexpr, SHARED: gl.constexpr, REGISTERS: gl.constexpr):  # fmt: skip
     """Descriptors q, o with blocks of 64 rows, k, v with blocks of BC; `scale` includes log2(e).
 
     8-bit inputs (FP8): k through `key_descriptor`, v transposed, (heads, DV, n_kv).
@@ -339,13 +346,13 @@ def flash_forward_hopper(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale, til
         gl.warp_specialize([
             (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
                         n_q, n_kv, window, scale, v_scale, tiles, section, total, 0, BR, BC, BD, BDV, CAUSAL,
-                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, SHARED)),
+                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
             (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
                         n_q, n_kv, window, scale, v_scale, tiles, section, total, 1, BR, BC, BD, BDV, CAUSAL,
-                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, SHARED)),
+                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
             (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
                         n_q, n_kv, window, scale, v_scale, tiles, section, total, 2, BR, BC, BD, BDV, CAUSAL,
-                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, SHARED)),
+                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
             (_produce, (q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, n_q, n_kv,
                         window, tiles, section, total, GROUP, BR, BC, CAUSAL, WINDOW, GROUPS, STAGES, FP8)),
         ], [4, 4, 1], [REGISTERS, REGISTERS, 32])  # fmt: skip
@@ -353,10 +360,10 @@ def flash_forward_hopper(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale, til
         gl.warp_specialize([
             (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
                         n_q, n_kv, window, scale, v_scale, tiles, section, total, 0, BR, BC, BD, BDV, CAUSAL,
-                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, SHARED)),
+                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
             (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
                         n_q, n_kv, window, scale, v_scale, tiles, section, total, 1, BR, BC, BD, BDV, CAUSAL,
-                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, SHARED)),
+                        WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
             (_produce, (q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, n_q, n_kv,
                         window, tiles, section, total, GROUP, BR, BC, CAUSAL, WINDOW, GROUPS, STAGES, FP8)),
         ], [4, 1], [REGISTERS, 24])  # fmt: skip
@@ -392,7 +399,7 @@ SHARED_MEMORY = 226 * 2**10  # bytes a block can have on compute capability 9.0,
 L2_SECTION = 24 * 2**20  # bytes of K and V that stay in half of an H200's L2 while the heads of a section run
 
 
-def launcher(call: Call, config: KernelConfig, persistent: bool | None = None, turns: bool | None = None, shared: bool | None = None) -> Callable[[], None]:  # fmt: skip
+def launcher(call: Call, config: KernelConfig, persistent: bool | None = None, turns: bool | None = None, shared: bool | None = None, overlap: bool | None = None) -> Callable[[], None]:  # fmt: skip
     """A callable that runs `call`: `config.br` is 64 rows a consumer warpgroup, two or three of them."""
     (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = call.q.shape, call.v.shape
     br, bc, bd, bdv, groups = config.br, config.bc, padded(d), padded(d_v), config.br // 64
@@ -413,6 +420,7 @@ def launcher(call: Call, config: KernelConfig, persistent: bool | None = None, t
         item, o_item = call.q.element_size(), call.out.element_size()
         room = br * (bd * item + bdv * o_item) + config.stages * bc * (bd + bdv) * item
         shared = bd == bdv and item == o_item and room > SHARED_MEMORY
+    overlap = groups == 2 if overlap is None else overlap
     use_turns = True if turns is None else turns
 
     def launch() -> None:
@@ -420,7 +428,7 @@ def launcher(call: Call, config: KernelConfig, persistent: bool | None = None, t
             q, k, v, o, call.lse, n_q, n_kv, call.window_keys, call.scale, call.v_scale, tiles, section, total,
             GROUP=call.group, BR=br, BC=bc, BD=bd, BDV=bdv, CAUSAL=call.causal, WINDOW=call.window is not None,
             GROUPS=groups, STAGES=config.stages, TURNS=use_turns, LSE=call.lse is not None,
-            FP8=call.fp8, SHARED=shared, REGISTERS=240 if groups == 2 else 160, num_warps=4,
+            FP8=call.fp8, OVERLAP=overlap, SHARED=shared, REGISTERS=240 if groups == 2 else 160, num_warps=4,
         )  # fmt: skip
 
     return launch
