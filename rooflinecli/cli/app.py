@@ -18,7 +18,9 @@ from rooflinecli.errors import RooflineError
 COMMANDS = {
     "bytes": "bytes",
     "explain": "explain",
+    "kv": "kv",
     "profiles": "profiles",
+    "models": "models",
 }
 
 
