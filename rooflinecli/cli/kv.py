@@ -25,7 +25,7 @@ def _option(*names: str, panel: str, help: str, metavar: str = "COUNT") -> Any:
 
 @takes
 def command(
-    out: OutputOptions,
+    *,
     model: Annotated[str | None, _option("--model", panel=_MODEL, metavar="NAME|FILE", help=HELP)] = None,
     layers: Annotated[
         str | None, _option("--layers", panel=_MODEL, help="Layers, of a model given by its dimensions.")
@@ -85,6 +85,7 @@ def command(
         bool,
         typer.Option("--variants", help="Also as MHA, GQA, MQA and MLA, side by side.", rich_help_panel=_CACHE),
     ] = False,
+    out: OutputOptions,
 ) -> None:  # fmt: skip
     """Bytes of a K/V cache a token, a sequence, a batch and a device, and how many users or tokens fit."""
     from rooflinecli.capacity import kv_account

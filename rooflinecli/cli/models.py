@@ -11,7 +11,13 @@ from rooflinecli.cli.options import OutputOptions, count, takes
 from rooflinecli.report.formats import render
 from rooflinecli.report.output import emit
 
-group = typer.Typer(no_args_is_help=True, help="Bundled models, and what a config.json means.")
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+group = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings=_CONTEXT,
+    help="Bundled models, and what a config.json means.",
+)
 _STEP = "One step on a GPU"
 
 
@@ -20,8 +26,9 @@ def _option(*names: str, help: str, metavar: str = "COUNT") -> Any:
 
 
 def _list(
-    out: OutputOptions,
+    *,
     search: Annotated[str | None, typer.Argument(help="Only models whose name or family has this in it.")] = None,
+    out: OutputOptions,
 ) -> None:
     """The bundled models: dimensions, attention, parameters, cache a token."""
     from rooflinecli.models.presets import find_preset, preset_names
@@ -36,7 +43,7 @@ def _list(
 
 
 def _show(
-    out: OutputOptions,
+    *,
     model: Annotated[str, typer.Argument(help=HELP)],
     gpu: Annotated[str | None, _option("--gpu", metavar="ID|FILE", help="The GPU of the step. Default: a100.")] = None,
     phase: Annotated[
@@ -53,6 +60,7 @@ def _show(
     kv_dtype: Annotated[
         str | None, _option("--kv-dtype", metavar="FORMAT", help="Format of the cache. Default: --dtype.")
     ] = None,
+    out: OutputOptions,
 ) -> None:
     """A model's layers, cache and weights, and what a prefill and a decode step of it are bound by."""
     from rooflinecli.models.workloads import PHASES
