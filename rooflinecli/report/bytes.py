@@ -23,7 +23,7 @@ SCHEMA = "rooflinecli/bytes/1"
 
 def view(account: Account) -> View:
     """The account, ready for any format."""
-    results = [_result(result) for result in account.results]
+    results = [result_document(result) for result in account.results]
     workload = account.workload.echo()
     gpus = [_gpu(profile, account) for profile in account.gpus]
     document = {
@@ -56,7 +56,8 @@ def _gpu(profile: Profile, account: Account) -> dict[str, Any]:
     return {"id": profile.id, "name": profile.name, **figures}
 
 
-def _result(result: Result) -> dict[str, Any]:
+def result_document(result: Result) -> dict[str, Any]:
+    """One entry of `results` in the JSON; measured points carry the same as their prediction."""
     cost, tile, hbm = result.cost, result.cost.tile, result.hbm
     sm, floor = cost.traffic("sm"), cost.traffic("compulsory")
     return {
