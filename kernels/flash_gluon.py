@@ -28,6 +28,10 @@ from rooflinecli.kernels.flash_call import Call
 from rooflinecli.kernels.flash_tiles import key_tiles, padded, sees
 from rooflinecli.kernels.spec import KernelConfig
 
+# The copy engine's functions were renamed after Triton 3.6.
+copy_in = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
+copy_out = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
+
 ROWS = gl.constexpr(64)  # rows of Q a consumer warpgroup owns: the M of one warpgroup matrix product
 LN2 = gl.constexpr(0.6931471805599453)
 
@@ -66,7 +70,7 @@ def _produce(q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty,
         mbarrier.wait(q_empty, (turn & 1) ^ 1)
         mbarrier.expect(q_full, GROUPS * q.block_type.nbytes)
         for g in gl.static_range(GROUPS):
-            tma.async_copy_global_to_shared(q, [head, tile * BR + g * ROWS, 0], q_full, q_tiles.index(g))
+            copy_in(q, [head, tile * BR + g * ROWS, 0], q_full, q_tiles.index(g))
         for back in range(hi - lo):
             at = (hi - 1 - back) * BC
             stage = count % STAGES
@@ -75,15 +79,15 @@ def _produce(q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty,
             mbarrier.expect(k_full.index(stage), k.block_type.nbytes)
             if FP8:
                 sixteens = head // GROUP * (n_kv // 16) + at // 16
-                tma.async_copy_global_to_shared(k, [sixteens, 0, 0, 0, 0], k_full.index(stage), k_ring.index(stage))
+                copy_in(k, [sixteens, 0, 0, 0, 0], k_full.index(stage), k_ring.index(stage))
             else:
-                tma.async_copy_global_to_shared(k, [head // GROUP, at, 0], k_full.index(stage), k_ring.index(stage))
+                copy_in(k, [head // GROUP, at, 0], k_full.index(stage), k_ring.index(stage))
             mbarrier.wait(v_empty.index(stage), phase)
             mbarrier.expect(v_full.index(stage), v.block_type.nbytes)
             if FP8:
-                tma.async_copy_global_to_shared(v, [head // GROUP, 0, at], v_full.index(stage), v_ring.index(stage))
+                copy_in(v, [head // GROUP, 0, at], v_full.index(stage), v_ring.index(stage))
             else:
-                tma.async_copy_global_to_shared(v, [head // GROUP, at, 0], v_full.index(stage), v_ring.index(stage))
+                copy_in(v, [head // GROUP, at, 0], v_full.index(stage), v_ring.index(stage))
             count += 1
         turn += 1
 
@@ -293,7 +297,7 @@ def _consume(o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, 
             tma.store_wait(0)
         o_tiles.index(WHO).reshape([ROWS, DV]).store(out.to(o_tiles.dtype))
         fence_async_shared()
-        tma.async_copy_shared_to_global(o, [head, row, 0], o_tiles.index(WHO))
+        copy_out(o, [head, row, 0], o_tiles.index(WHO))
         if LSE:
             lift: gl.constexpr = 8.0 if FP8 else 0.0
             total_lse = gl.where(seen, (m - lift + gl.log2(gl.where(seen, l, 1.0))) * LN2, float("-inf"))
