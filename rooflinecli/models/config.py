@@ -8,7 +8,7 @@ from typing import Any
 from rooflinecli.models import heads as heads_
 from rooflinecli.models import pattern
 from rooflinecli.models.families import DECISIVE, FAMILIES, REFUSED, TEXT_SECTIONS, TEXT_TYPES, Family
-from rooflinecli.models.fields import Fields, MissingFieldError
+from rooflinecli.models.fields import Fields, MissingFieldError, short
 from rooflinecli.models.spec import Attention, Layer, LinearState, Mla, ModelSpec, Style
 
 MOST_LAYERS = 10_000
@@ -111,7 +111,7 @@ class _Reader:
         )
 
     def _check_readable(self) -> None:
-        said = f"model_type {self.model_type!r}" if self.model_type else "no model_type"
+        said = f"model_type {short(self.model_type)}" if self.model_type else "no model_type"
         present = sorted(name for name in DECISIVE if self.f.raw.get(name) not in (None, False, [], {}, ""))
         if present:
             raise self.f.fail(f"{said} is not a known family, and {', '.join(present)} changes what it caches",
@@ -152,7 +152,13 @@ class _Reader:
         if heads % kv_heads:
             raise f.fail(f"{kv_heads} K/V heads do not divide num_attention_heads {heads}")
         dim = heads_.head_dim(f, family, self.model_type, hidden, heads, nested=self.nested)
-        state = self._state() if any(kind == "linear" for kind, _ in kinds) else None
+        linear = any(kind == "linear" for kind, _ in kinds)
+        rule = family.windows if family is not None else "unknown"
+        if linear and rule == "unknown":
+            raise f.fail("layer_types has layers with a state, which is not known for this family")
+        state = self._state() if linear and rule == "linear" else None
+        if (linear and state is None) or (rule == "hybrid" and self.model_type == "falcon_h1"):
+            self.warnings.append(f"{f.where}: the state of layers that do not attend is not counted")
         value_dim = (f.count_or_none("v_head_dim") or dim) if family is None else dim
         found = [
             Attention(kind, heads, kv_heads, dim, value_dim, window, state=state if kind == "linear" else None)
@@ -198,10 +204,10 @@ class _Reader:
     def _weights(self, layers: int) -> tuple[list[Any], Style | None]:
         """MLPs and style, or nothing and a warning where a field that only weights need is missing."""
         family = self.family
+        if family is None or family.style is None:
+            return [(None, None)] * layers, None
         try:
             mlps = pattern.mlps(self.f, family, layers)
-            if self.family is None or family is None or family.style is None:
-                return mlps, None
             style = family.style(self.f)
             self.f.count("vocab_size", "padded_vocab_size")
         except MissingFieldError as error:
@@ -217,6 +223,8 @@ class _Reader:
         notes = []
         if "linear" in kinds:
             notes.append("layers with linear attention hold a state of fixed size and nothing a token")
+        if "cross" in kinds:
+            notes.append("layers of cross-attention hold what an image takes and nothing a token")
         if "shared" in kinds:
             notes.append("the last layers read the keys and values of earlier ones and hold none")
         if any(each.index_dim for each in attentions):

@@ -15,7 +15,7 @@ from rooflinecli.models.fields import Fields
 from rooflinecli.models.spec import Style
 
 KvRule = Literal["heads", "optional", "required", "falcon", "multi_query", "mpt", "dbrx", "chatglm", "mla"]
-WindowRule = Literal["none", "every", "qwen", "qwen_every", "pattern", "chunked", "gpt_neo", "linear"]
+WindowRule = Literal["none", "every", "qwen", "qwen_every", "pattern", "chunked", "gpt_neo", "linear", "hybrid"]
 ExpertRule = Literal["none", "local", "qwen", "deepseek", "llama4", "olmoe"]
 
 
@@ -61,6 +61,10 @@ _ALL = (
     Family(("baichuan", "xverse"), kv="heads", style=styles.plain),
     Family(("qwen", "internlm", "codegen", "persimmon", "xglm", "biogpt"), kv="heads"),
     Family(("dbrx",), kv="dbrx"),
+    Family(("jamba", "bamba", "falcon_h1", "lfm2", "lfm2_moe", "minimax", "minimax_text_01", "minimax_m1",
+            "mllama_text_model"), kv="required", windows="hybrid"),
+    Family(("nemotron_h",), kv="required", dim_needed=True, windows="hybrid"),
+    Family(("granitemoehybrid", "recurrent_gemma"), windows="hybrid"),
     Family(("deepseek",), experts="deepseek", style=styles.bias_by_field),
     Family(("mistral",), kv="required", windows="every", window_needed=True, style=styles.plain, nested=_MISTRAL),
     Family(("ministral", "ministral3"), kv="required", dim_needed=True, windows="every", style=styles.plain),
@@ -96,8 +100,8 @@ _ALL = (
     Family(("cohere",), tied=True, style=styles.cohere),
     Family(("cohere2",), windows="pattern", pattern=4, tied=True, style=styles.cohere2),
     Family(("glm",), kv="required", head_dim=128, style=styles.glm),
-    Family(("glm4",), kv="required", head_dim=128, style=styles.glm4),
-    Family(("glm4_moe",), kv="required", dim_needed=True, experts="deepseek", style=styles.glm4_moe),
+    Family(("glm4", "glm4v_text"), kv="required", head_dim=128, style=styles.glm4),
+    Family(("glm4_moe", "glm4v_moe_text"), kv="required", dim_needed=True, experts="deepseek", style=styles.glm4_moe),
     Family(("granite",), style=styles.llama),
     Family(("granitemoe",), experts="local", style=styles.bias_by_field),
     Family(("smollm3",), kv="required", windows="qwen", tied=True, style=styles.llama),
@@ -123,7 +127,8 @@ FAMILIES: dict[str, Family] = {name: family for family in _ALL for name in famil
 
 # Wrappers around a language model whose text section may leave its own type out.
 TEXT_TYPES = {"llava": "llama", "llava_next": "llama", "mistral3": "mistral", "gemma3": "gemma3_text",
-              "paligemma": "gemma", "llama4": "llama4_text", "gemma3n": "gemma3n_text", "qwen2_vl": "qwen2_vl_text",
+              "paligemma": "gemma", "llama4": "llama4_text", "gemma3n": "gemma3n_text", "mllama": "mllama_text_model",
+              "qwen2_vl": "qwen2_vl_text",
               "qwen2_5_vl": "qwen2_5_vl_text", "qwen3_vl": "qwen3_vl_text", "qwen3_vl_moe": "qwen3_vl_moe_text",
               "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text"}  # fmt: skip
 TEXT_SECTIONS = ("text_config", "language_config", "llm_config", "thinker_config")

@@ -52,7 +52,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise InputError(f"{self.where}: {name} {value!r} must be true or false")
+            raise InputError(f"{self.where}: {name} {short(value)} must be true or false")
         return value
 
     def flag_or_none(self, name: str) -> bool | None:
@@ -63,7 +63,7 @@ class Fields:
         """A string, or `None`."""
         value = self.raw.get(name)
         if value is not None and not isinstance(value, str):
-            raise InputError(f"{self.where}: {name} {value!r} must be a string")
+            raise InputError(f"{self.where}: {name} {short(value)} must be a string")
         return value
 
     def listed(self, name: str, length: int | None = None) -> Sequence[Any] | None:
@@ -107,12 +107,13 @@ class Fields:
     def _whole(self, name: str, least: int) -> int:
         value = self.raw[name]
         if isinstance(value, bool) or not isinstance(value, int):
-            raise InputError(f"{self.where}: {name} {_short(value)} must be a whole number")
+            raise InputError(f"{self.where}: {name} {short(value)} must be a whole number")
         if not least <= value <= LARGEST:
-            raise InputError(f"{self.where}: {name} {_short(value)} must be at least {least} and at most 2^40")
+            raise InputError(f"{self.where}: {name} {short(value)} must be at least {least} and at most 2^40")
         return value
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """`value` as a message shows it, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."

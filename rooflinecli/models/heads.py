@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rooflinecli.models.families import Family
-from rooflinecli.models.fields import Fields, MissingFieldError
+from rooflinecli.models.fields import Fields, MissingFieldError, short
 
 _NAMES = ("num_key_value_heads", "num_kv_heads", "n_kv_heads", "n_head_kv", "num_query_groups")
 
@@ -99,7 +99,7 @@ def _mpt(f: Fields, _: str, heads: int) -> int:
     kinds = {"multihead_attention": heads, "multiquery_attention": 1, "grouped_query_attention": None}
     kind = inner.text("attn_type") or "multihead_attention"
     if kind not in kinds:
-        raise inner.fail(f"attn_type {kind!r} is not known")
+        raise inner.fail(f"attn_type {short(kind)} is not known")
     said, found = inner.count_or_none("kv_n_heads"), kinds[kind]
     if found is None:
         return inner.count("kv_n_heads")

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from rooflinecli.errors import InputError
 from rooflinecli.models.families import Family
-from rooflinecli.models.fields import Fields, MissingFieldError
+from rooflinecli.models.fields import Fields, MissingFieldError, short
+from rooflinecli.models.hybrid import hybrid_kinds
 from rooflinecli.models.spec import Experts, Kind
 
 _TYPES: dict[str, Kind] = {
     "full_attention": "full", "attention": "full", "global": "full", "full": "full",
     "sliding_attention": "sliding", "local": "sliding", "sliding": "sliding",
     "chunked_attention": "chunked",
-    "linear_attention": "linear",
+    "linear_attention": "linear", "mamba": "linear", "conv": "linear", "recurrent": "linear",
+    "mlp": "none", "moe": "none",
 }  # fmt: skip
 
 
@@ -30,6 +32,8 @@ def layer_kinds(f: Fields, family: Family | None, layers: int) -> list[tuple[Kin
         kinds = _local_global(f, layers) if rule == "gpt_neo" else _no_windows(f, listed, layers)
     elif rule == "chunked":
         kinds = _chunked(f, layers)
+    elif rule == "hybrid":
+        kinds = hybrid_kinds(f, f.text("model_type") or "", listed, layers)
     elif rule == "linear":
         kinds = _linear(f, listed, layers)
     elif rule == "pattern" and family is not None:
@@ -45,12 +49,13 @@ def layer_kinds(f: Fields, family: Family | None, layers: int) -> list[tuple[Kin
 
 
 def _listed(f: Fields, layers: int) -> list[Kind] | None:
-    types = f.listed("layer_types", layers)
+    name = "layers_block_type" if f.has("layers_block_type") else "layer_types"
+    types = f.listed(name, layers)
     if types is None:
         return None
     for each in types:
         if not isinstance(each, str) or each not in _TYPES:
-            raise f.fail(f"layer_types has {each!r}, which is not known here", f"known: {', '.join(_TYPES)}")
+            raise f.fail(f"{name} has {short(each)}, which is not known here", f"known: {', '.join(_TYPES)}")
     return [_TYPES[each] for each in types]
 
 
@@ -70,6 +75,8 @@ def _window(f: Fields, family: Family | None, kind: Kind) -> int | None:
         return None
     if family is not None and family.windows == "gpt_neo":
         return f.count("window_size")
+    if family is not None and family.windows == "hybrid":
+        return f.count("attention_window_size")
     return f.count("sliding_window")
 
 

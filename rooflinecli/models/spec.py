@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["full", "sliding", "chunked", "mla", "linear", "shared"]
+Kind = Literal["full", "sliding", "chunked", "mla", "linear", "shared", "cross", "none"]
 # What a layer of each kind keeps of the past.
 KINDS: dict[str, str] = {
     "full": "keys and values of every token",
@@ -15,7 +15,10 @@ KINDS: dict[str, str] = {
     "mla": "one latent a token for all heads",
     "linear": "a state of fixed size, nothing a token",
     "shared": "nothing of its own: it reads an earlier layer's keys and values",
+    "cross": "keys and values of what it is shown (an image), whatever the context",
+    "none": "nothing: it does not attend",
 }
+KEEPS_NOTHING_A_TOKEN = ("linear", "shared", "cross", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Attention:
     @property
     def elements_per_token(self) -> int:
         """Elements that one token adds to this layer's cache."""
-        if self.kind in ("linear", "shared"):
+        if self.kind in KEEPS_NOTHING_A_TOKEN:
             return 0
         if self.mla is not None:
             return self.mla.kv_lora_rank + self.mla.rope_dim + self.index_dim
@@ -76,8 +79,8 @@ class Attention:
     @property
     def variant(self) -> str:
         """MHA, GQA-8, MQA, MLA, or what takes its place."""
-        if self.kind == "linear":
-            return "linear"
+        if self.kind in ("linear", "cross", "none"):
+            return self.kind
         if self.mla is not None:
             return "MLA"
         return variant(self.heads, self.kv_heads)

@@ -70,8 +70,8 @@ def attention_calls(
 ) -> tuple[str, list[Workload]]:
     """Which algorithm serves one layer, and its calls: none for linear attention, up to three for chunks."""
     hint = "flash2" if phase == "prefill" else "decode" if attention.mla is None else "mla"
-    if attention.kind == "linear":
-        return "linear", []
+    if attention.kind in ("linear", "cross", "none"):
+        return attention.kind, []
     common = Workload(batch=batch, n_q=n_q, n_kv=context, d=1, dtype=dtype, causal=True)
     if attention.kind == "chunked" and attention.window is not None:
         calls = _chunks(common, attention.window)

@@ -22,7 +22,11 @@ CONFIGS = sorted((DATA / "configs").glob("*.json"))
 COUNTED: dict[str, dict[str, Any]] = json.loads((DATA / "model_counts.json").read_text())["models"]
 # transformers copies the K/V heads of this one to every query head, and keeps what has left gpt_neo's window.
 COPIES, KEEPS = "falcon_40b", "gpt_neo"
-UNCOUNTED = {"gemma3n_text", "dbrx", "codegen"}
+UNCOUNTED = {"gemma3n_text", "dbrx", "codegen", "jamba", "bamba", "granitemoehybrid", "falcon_h1", "lfm2", "nemotron_h"}
+
+# Types that transformers does not know, or not as a language model of its own; `test_families.py` has them.
+UNREAD = {"chatglm", "deepseek", "minimax", "mllama", "qwen", "qwen2_5_vl", "recurrent_gemma", "refined_web",
+          "refined_web_model", "unknown"}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -31,7 +35,7 @@ def test_a_config_means_what_transformers_makes_of_it(path: Path) -> None:
     spec = load_model(str(path))
     counted = COUNTED.get(path.stem)
     if counted is None:
-        assert path.stem in {"chatglm", "deepseek", "qwen", "qwen2_5_vl", "refined_web", "refined_web_model", "unknown"}
+        assert path.stem in UNREAD
         return
     # THEN the parameters are as many
     assert parameters(spec) == (None if path.stem in UNCOUNTED else counted["parameters"])
@@ -49,7 +53,7 @@ def test_a_config_means_what_transformers_makes_of_it(path: Path) -> None:
 
 
 def _shape(a: Attention) -> list[int] | None:
-    if a.kind == "linear":
+    if a.elements_per_token == 0:
         return None
     if a.mla is not None:  # the latent in the place of keys, its rotary part in the place of values
         return [1, a.mla.kv_lora_rank, a.mla.rope_dim, 0]

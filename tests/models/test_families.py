@@ -116,6 +116,31 @@ def test_linear_layers_keep_nothing_a_token() -> None:
     assert any("nothing a token" in note for note in spec.notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("jamba", [1, 4]),
+        ("recurrent_gemma", [2, 5]),
+        ("minimax", [3]),
+        ("mllama", [0, 2, 3, 5]),
+        ("nemotron_h", [3]),
+        ("lfm2", [2, 4]),
+        ("falcon_h1", [0, 1, 2]),
+    ],
+)
+def test_layers_that_attend_in_hybrids(name: str, expected: list[int]) -> None:
+    found = [index for index, layer in enumerate(read(name).layers) if layer.attention.elements_per_token]
+    assert found == expected
+    if name != "mllama":
+        assert any("not counted" in warning for warning in read(name).warnings)
+
+
+@pytest.mark.parametrize(("name", "heads"), [("qwen", 8), ("deepseek", 8), ("chatglm", 2), ("qwen2_5_vl", 2)])
+def test_families_that_transformers_does_not_have(name: str, heads: int) -> None:
+    spec = read(name)
+    assert {(layer.attention.kv_heads, layer.attention.head_dim) for layer in spec.layers} == {(heads, 8)}
+
+
 def test_layers_that_read_earlier_keys_keep_none() -> None:
     spec = read("gemma3n_text")
     assert [layer.attention.elements_per_token for layer in spec.layers] == [64] * 7 + [0] * 3
@@ -225,6 +250,15 @@ WRONG = [
     ("gemma3_text", {"use_bidirectional_attention": True}, "use_bidirectional_attention"),
     ("unknown", {"mamba_d_state": 16}, "mamba_d_state"),
     ("unknown", {"num_kv_shared_layers": 2}, "num_kv_shared_layers"),
+    ("unknown", {"layer_types": ["full_attention", "mamba"] * 2}, "layer_types"),
+    ("jamba", {"attn_layer_period": GONE}, "attn_layer_period"),
+    ("jamba", {"attn_layer_offset": GONE}, "attn_layer_offset"),
+    ("jamba", {"attn_layer_offset": 3}, "attn_layer_offset 3"),
+    ("bamba", {"attn_layer_indices": [1, 4]}, "attn_layer_indices has layer 4"),
+    ("nemotron_h", {"hybrid_override_pattern": "M-M*-"}, "hybrid_override_pattern"),
+    ("minimax", {"attn_type_list": [0, 1, 2, 1]}, "attn_type_list"),
+    ("granitemoehybrid", {"layer_types": GONE}, "layer_types is missing"),
+    ("recurrent_gemma", {"attention_window_size": GONE}, "attention_window_size"),
     # nonsense
     ("llama", {"num_hidden_layers": 0}, "num_hidden_layers 0"),
     ("llama", {"num_hidden_layers": -4}, "num_hidden_layers -4"),

@@ -110,11 +110,13 @@ def test_a_changed_value_is_followed_or_refused(place: tuple[str, str], value: A
 
 # Fields that may change attention, whatever the family.
 DECIDES = LAYERS | {
-    "_sliding_window_pattern", "attention_chunk_size", "attention_layers", "attention_types", "attn_config",
-    "full_attention_interval", "head_dim", "hidden_size", "index_head_dim", "kv_channels", "kv_lora_rank",
-    "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim", "linear_num_key_heads", "linear_num_value_heads",
-    "linear_value_head_dim", "max_window_layers", "multi_query", "multi_query_attention", "multi_query_group_num",
-    "n_embd", "n_embed", "d_model", "n_head", "n_heads", "n_head_kv", "new_decoder_architecture",
+    "_sliding_window_pattern", "attention_chunk_size", "attention_layers", "attention_types",
+    "attention_window_size", "attn_config", "attn_layer_indices", "attn_layer_offset", "attn_layer_period",
+    "attn_type_list", "block_types", "cross_attention_layers", "d_model", "full_attention_interval",
+    "full_attn_idxs", "head_dim", "hidden_size", "hybrid_override_pattern", "index_head_dim", "kv_channels",
+    "kv_lora_rank", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim", "linear_num_key_heads",
+    "linear_num_value_heads", "linear_value_head_dim", "max_window_layers", "multi_query", "multi_query_attention",
+    "multi_query_group_num", "n_embd", "n_embed", "n_head", "n_head_kv", "n_heads", "new_decoder_architecture",
     "no_rope_layer_interval", "no_rope_layers", "num_attention_heads", "num_heads", "num_key_value_heads",
     "num_kv_heads", "num_kv_shared_layers", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "sliding_window",
     "sliding_window_pattern", "use_sliding_window", "v_head_dim", "window_size",
