@@ -53,7 +53,7 @@ def _document(account: KvAccount) -> dict[str, Any]:
         "parameters": account.parameters,
         "weights_dtype": account.weights_dtype,
         "gpus": [_reading(reading) for reading in account.readings],
-        "notes": list(spec.notes),
+        "notes": _plain_notes(account),
         "assumed": list(spec.assumed),
         "warnings": list(spec.warnings),
         "from_memory": list(spec.from_memory),
@@ -234,9 +234,21 @@ def _tokens(count: int | None) -> str:
     return "no limit" if count is None else str(count)
 
 
+def _plain_notes(account: KvAccount) -> list[str]:
+    """What the model's own notes say, and what this question adds."""
+    notes = list(account.spec.notes)
+    longest = account.spec.max_context
+    if longest is not None and account.cache.context > longest:
+        notes.append(f"{account.cache.context} tokens are more than the {longest} the model is made for")
+    device = account.device
+    if device is not None and any(layer.replicas > 1 and layer.kind != "mla" for layer in device.layers):
+        notes.append(f"there are fewer K/V heads than {device.tp} devices: several hold the same")
+    return notes
+
+
 def _notes(account: KvAccount) -> list[str]:
     spec = account.spec
-    notes = [f"{note[0].upper()}{note[1:]}." for note in spec.notes]
+    notes = [f"{note[0].upper()}{note[1:]}." for note in _plain_notes(account)]
     if account.cache.bytes_resident != account.cache.bytes_allocated:
         notes.append("Allocated: every layer holds the whole context. Resident: layers hold what their window shows.")
     if any(layer.kind == "mla" for layer in account.cache.layers) and account.device is not None:

@@ -131,3 +131,10 @@ def test_every_format_says_what_fits(shape: str) -> None:
     text = render(view(found), shape)
     assert "gemma-3-27b" in text
     assert "None" not in text
+
+
+def test_notes_name_what_is_unusual_about_the_question() -> None:
+    long = view(kv_account(load_model("llama-2-7b"), 8192, gpu=[gpu()])).document["notes"]
+    shared = view(kv_account(load_model("llama-3-8b"), tp=16, gpu=[gpu()])).document["notes"]
+    assert any("4096 the model is made for" in note for note in long)
+    assert any("fewer K/V heads than 16 devices" in note for note in shared)
