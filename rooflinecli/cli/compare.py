@@ -19,14 +19,14 @@ from rooflinecli.report.output import emit
 def command(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="JSON of bytes, roofline, measure or verify; the first is the baseline."),
+        typer.Argument(metavar="FILE...", help="Results of bytes, roofline, measure or verify; the first is the base."),
     ],
     out: OutputOptions,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             "--fail-if", metavar="CONDITION",
-            help="Exit 1 when a figure changed so: 'seconds > +5%', 'flops_per_s < -3%'; repeatable. Noise never fails.",
+            help="Exit 1 if a figure changed so: 'seconds > +5%', 'flops_per_s < -3%'; repeatable. Noise passes.",
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show figures that are equal too.")] = False,

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from rooflinecli.errors import InputError
 
 _ABSENT = {"", "n/a", "nan", "-nan", "(!) n/a", "no data", "inf", "-inf"}
-_SPACES = dict.fromkeys(map(ord, "    '’"))
+# Spaces of all widths and apostrophes group thousands in some locales.
+_SPACES = dict.fromkeys(map(ord, " \u00a0\u2009\u202f'\u2019"))
 _SCALES = {
     "": 1,
     "n": 1e-9,

@@ -92,10 +92,8 @@ def _rows(lines: Sequence[str], delimiter: str, width: int) -> list[list[str]]:
         row = _cells(line, delimiter)
         if len(row) == width:
             found.append(row)
-        elif re.match(rf'"?\d+"?\s*{re.escape(delimiter)}\s*"?\d', line):
-            raise InputError(
-                f"a row has {len(row)} cells under {width} columns: {line[:60]!r}", "the file seems cut short"
-            )
+        elif re.match(rf'"\d+"\s*({delimiter}|$)|\d+{delimiter}\d', line):
+            raise InputError(f"cut short: a row has {len(row)} of {width} cells: {line[:60]!r}")
     return found
 
 

@@ -20,6 +20,8 @@ from rooflinecli.measurement.ncu.reader import Launch, parse_csv
 from rooflinecli.measurement.suites import Case
 
 Replay = Literal["kernel", "range"]
+# Algorithms that take several kernels, with intermediates that may stay in the L2 between them.
+CHAINS = ("naive", "decode", "paged", "mla", "backward")
 _HINT = "Nsight Compute comes with the CUDA toolkit; --ncu names the program, --import reads a CSV made elsewhere"
 # Why counters are refused, as the tool says it, and what helps.
 _REFUSALS = {
@@ -60,8 +62,8 @@ class Ncu:
             self._known = available(self._call(["--query-metrics"]) if listing is None else listing)
         return self._known
 
-    def profile(self, cases: Sequence[Case], replay: Replay, csv: Path | None = None) -> list[Profiled]:
-        """Run the cases in one process under the profiler; `csv` keeps what the tool printed.
+    def profile(self, cases: Sequence[Case], replay: Replay) -> tuple[list[Profiled], str]:
+        """Run the cases in one process under the profiler; also what the tool printed.
 
         Raises:
             UnavailableError: the tool could not read counters; the message is the tool's.
@@ -72,14 +74,12 @@ class Ncu:
             plan.write_text(json.dumps([{"kernel": case.kernel, "workload": case.workload.echo()} for case in cases]))
             told = self._call(command(metrics, replay, log, plan, manifest), log)
             text = log.read_text(errors="replace") if log.exists() else ""
-            if csv is not None:
-                csv.write_text(text)
             if not manifest.exists():
                 raise UnavailableError(f"Nsight Compute did not run the cases: {_reason(text + told)}", _HINT)
             ran = json.loads(manifest.read_text())
         if any("error" not in one for one in ran) and "Metric" not in text and '"ID"' not in text:
             raise UnavailableError(f"Nsight Compute read no counters: {_reason(text + told)}", _HINT)
-        return assign(cases, ran, parse_csv(text) if '"ID"' in text else [], replay)
+        return assign(cases, ran, parse_csv(text) if '"ID"' in text else [], replay), text
 
     def _call(self, arguments: Sequence[str], log: Path | None = None) -> str:
         root = Path(__file__).parents[3]

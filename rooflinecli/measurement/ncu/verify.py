@@ -100,6 +100,18 @@ def compare_counters(
     )  # fmt: skip
 
 
+def parse_tolerance(text: str) -> float:
+    """A share from a percentage: "0.5%" is 0.005.
+
+    Raises:
+        InputError: no percentage from 0 to 100.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if found is None or float(found[1]) > 100:
+        raise InputError(f"--tolerance {text}: must be a percentage from 0% to 100%, such as 0.5%")
+    return float(found[1]) / 100
+
+
 def once(launches: Sequence[Launch]) -> tuple[list[Launch], list[str]]:
     """Launches of the same kernel with the same grid are repeats of it: their medians, and a note that says so."""
     groups: dict[tuple[str, str, str], list[Launch]] = {}

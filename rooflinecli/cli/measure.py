@@ -1,0 +1,119 @@
+"""`rooflinecli measure`: the bundled kernels on this GPU, right first and then timed, beside their bounds."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rooflinecli.cli.options import OutputOptions, WorkloadOptions, takes
+from rooflinecli.cli.progress import progress
+from rooflinecli.errors import CheckFailedError, InputError
+from rooflinecli.measurement import card, suites
+from rooflinecli.measurement.runner import Runner, describe, interpreted
+from rooflinecli.measurement.timing import FULL, QUICK
+from rooflinecli.report import measure as report
+from rooflinecli.report.formats import render
+from rooflinecli.report.output import emit
+
+if TYPE_CHECKING:
+    from rooflinecli.hardware import Profile
+    from rooflinecli.measurement.device import Device
+    from rooflinecli.measurement.records import Measurement
+
+_PANEL = "Measurement"
+
+
+def _option(*names: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_PANEL, **more)
+
+
+@takes
+def command(
+    workload: WorkloadOptions,
+    out: OutputOptions,
+    algorithm: Annotated[
+        list[str] | None,
+        _option("--algorithm", "-a", metavar="NAME", help="An algorithm or a kernel; repeatable. Default: all."),
+    ] = None,
+    gpu: Annotated[
+        str, _option("--gpu", metavar="auto|ID|FILE", help="Profile to measure against; must be of the card here.")
+    ] = card.AUTO,
+    allow_mismatch: Annotated[
+        bool, _option("--allow-mismatch", help="Measure against another card's profile all the same.")
+    ] = False,
+    suite: Annotated[
+        str | None,
+        _option("--suite", metavar="quick|full", help="What to measure where no workload is given. Default: quick."),
+    ] = None,
+    peers: Annotated[bool, _option("--peers", help="Measure torch's attention backends beside the kernels.")] = False,
+    check_only: Annotated[
+        bool, _option("--check-only", help="Check the kernels through Triton's interpreter on the CPU; no times.")
+    ] = False,
+    plot: Annotated[bool, _option("--plot", help="Draw the points on the roofline in the terminal.")] = False,
+    seed: Annotated[int, _option("--seed", min=0, help="Seed of the random inputs.")] = 0,
+) -> None:
+    """Run the bundled kernels on this GPU: checked against float64, timed with a cold L2, beside their bounds."""
+    shape = out.check()
+    if check_only:
+        with interpreted():
+            found = _run(workload, algorithm, suite, None, None, peers, seed)
+    else:
+        from rooflinecli.measurement.device import open_device
+
+        device = open_device()
+        profile = card.resolve(gpu, device.identity, allow_mismatch=allow_mismatch)
+        found = _run(workload, algorithm, suite, device, profile, peers, seed)
+    emit(render(report.view(found), shape), out.output, force=out.force)
+    if plot:
+        _draw(found)
+    _verdict(found)
+
+
+def _run(
+    options: WorkloadOptions, algorithm: list[str] | None, suite: str | None, device: Device | None,
+    profile: Profile | None, peers: bool, seed: int,
+) -> Measurement:  # fmt: skip
+    from rooflinecli.kernels import KERNELS
+    from rooflinecli.measurement.peers import PEERS
+
+    chosen = suites.select(KERNELS.values(), algorithm)
+    capability = None if device is None else device.identity.capability
+    if any(getattr(options, field.name) is not None for field in fields(options)):
+        if suite is not None:
+            raise InputError(f"--suite {suite}: measures workloads of its own", "leave out --suite, or the workload")
+        asked = options.read()
+        cases, name = suites.cases_for(asked, chosen, capability), describe(asked)
+    else:
+        name = "check" if device is None else suite or "quick"
+        if suite is not None and suite not in suites.SUITES:
+            suites.suite(suite, chosen)  # raises with the names there are
+        cases = suites.suite(name, chosen)
+    if not cases:
+        raise InputError(f"--algorithm {', '.join(algorithm or ())}: suite {name} has nothing for it")
+    policy = FULL if suite == "full" else QUICK
+    runner = Runner(KERNELS, device, profile, policy, PEERS if peers and device is not None else (), seed)
+    with progress() as tell:
+        return runner.run(cases, name, tell)
+
+
+def _draw(found: Measurement) -> None:
+    from rooflinecli.report.measure import draw
+
+    emit(draw(found))
+
+
+def _verdict(found: Measurement) -> None:
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    if found.wrong:
+        point = found.wrong[0]
+        raise CheckFailedError(f"{point.kernel} {describe(point.workload)}: {point.reason}")
+    if not any(point.status in ("measured", "checked") for point in found.points):
+        raise CheckFailedError(
+            f"nothing could be measured: {found.points[0].reason}" if found.points else "nothing ran"
+        )
