@@ -10,7 +10,7 @@ import typer
 
 from rooflinecli.cli.options import OutputOptions, WorkloadOptions, takes
 from rooflinecli.cli.progress import progress
-from rooflinecli.errors import CheckFailedError, InputError
+from rooflinecli.errors import CheckFailedError, InputError, unknown_name
 from rooflinecli.measurement import card, suites
 from rooflinecli.measurement.runner import Runner, describe, interpreted
 from rooflinecli.measurement.timing import FULL, QUICK
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rooflinecli.hardware import Profile
     from rooflinecli.measurement.device import Device
     from rooflinecli.measurement.records import Measurement
+    from rooflinecli.workload import Workload
 
 _PANEL = "Measurement"
 
@@ -57,15 +58,21 @@ def command(
 ) -> None:
     """Run the bundled kernels on this GPU: checked against float64, timed with a cold L2, beside their bounds."""
     shape = out.check()
+    given = any(getattr(workload, field.name) is not None for field in fields(workload))
+    if given and suite is not None:
+        raise InputError(f"--suite {suite}: measures workloads of its own", "leave out --suite, or the workload")
+    if suite is not None and suite not in suites.SUITES:
+        raise unknown_name("suite", suite, suites.SUITES)
+    asked = workload.read() if given else None
     if check_only:
         with interpreted():
-            found = _run(workload, algorithm, suite, None, None, peers, seed)
+            found = _run(asked, algorithm, suite or "check", None, None, False, seed)
     else:
         from rooflinecli.measurement.device import open_device
 
         device = open_device()
         profile = card.resolve(gpu, device.identity, allow_mismatch=allow_mismatch)
-        found = _run(workload, algorithm, suite, device, profile, peers, seed)
+        found = _run(asked, algorithm, suite or "quick", device, profile, peers, seed)
     emit(render(report.view(found), shape), out.output, force=out.force)
     if plot:
         _draw(found)
@@ -73,28 +80,22 @@ def command(
 
 
 def _run(
-    options: WorkloadOptions, algorithm: list[str] | None, suite: str | None, device: Device | None,
-    profile: Profile | None, peers: bool, seed: int,
+    asked: Workload | None, algorithm: list[str] | None, suite: str, device: Device | None, profile: Profile | None,
+    peers: bool, seed: int,
 ) -> Measurement:  # fmt: skip
     from rooflinecli.kernels import KERNELS
     from rooflinecli.measurement.peers import PEERS
 
     chosen = suites.select(KERNELS.values(), algorithm)
     capability = None if device is None else device.identity.capability
-    if any(getattr(options, field.name) is not None for field in fields(options)):
-        if suite is not None:
-            raise InputError(f"--suite {suite}: measures workloads of its own", "leave out --suite, or the workload")
-        asked = options.read()
+    if asked is not None:
         cases, name = suites.cases_for(asked, chosen, capability), describe(asked)
     else:
-        name = "check" if device is None else suite or "quick"
-        if suite is not None and suite not in suites.SUITES:
-            suites.suite(suite, chosen)  # raises with the names there are
-        cases = suites.suite(name, chosen)
+        cases, name = suites.suite(suite, chosen), suite
     if not cases:
         raise InputError(f"--algorithm {', '.join(algorithm or ())}: suite {name} has nothing for it")
     policy = FULL if suite == "full" else QUICK
-    runner = Runner(KERNELS, device, profile, policy, PEERS if peers and device is not None else (), seed)
+    runner = Runner(KERNELS, device, profile, policy, PEERS if peers else (), seed)
     with progress() as tell:
         return runner.run(cases, name, tell)
 

@@ -45,11 +45,13 @@ def run(
             f"no profile describes {device.identity.name}", "rooflinecli calibrate measures one and writes it"
         )
     cases = _cases(workload, kernel, suite, device.identity.capability)
-    for kind in KINDS if save_csv is not None else ():
-        check_writable(_csv_of(save_csv, kind), force=force)
+    files = {} if save_csv is None else {kind: _csv_of(save_csv, kind) for kind in KINDS}
+    for path in files.values():
+        check_writable(path, force=force)
     found, texts = _profile(tool, cases, replay)
-    for kind, text in texts.items() if save_csv is not None else ():
-        write_whole(_csv_of(save_csv, kind), text.encode(), force=force)
+    for kind, path in files.items():
+        if kind in texts:
+            write_whole(path, texts[kind].encode(), force=force)
     source = {"tool": f"Nsight Compute {tool.version()}", "device": device.identity.name, **device.identity.versions}
     return [_compare(one, profile, slack) for one in found], source
 

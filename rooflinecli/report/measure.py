@@ -104,9 +104,11 @@ def _sheet(measurement: Measurement) -> Sheet:
     checked = [point for point in measurement.points if point.status in ("checked", "wrong")]
     skipped = [point for point in measurement.points if point.status == "skipped"]
     columns = ["median", "95% within", "useful work", "at least", "bound by", "of roof", "error"]
+    if not timed:
+        columns = ["", "error"]
     sections = [Section("", [_timed(point) for point in timed])] if timed else []
     if checked:
-        heading = "checked, not timed" if measurement.identity is None else "wrong: not timed"
+        heading = "wrong: not timed" if timed else ""
         sections.append(Section(heading, [_checked(point, len(columns)) for point in checked]))
     notes = [f"warning: {warning}" for warning in measurement.warnings]
     notes += [f"{_label(point)}: left out: {point.reason}" for point in skipped]
