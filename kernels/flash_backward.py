@@ -7,7 +7,7 @@ step and `bc` keys a program. Three kernels: delta, the main one, and the conver
 
 dQ is added in fp32 where it lies, by the copy engine's reduction where the chip has it and by atomics elsewhere,
 so two runs may differ in dQ's last bits. One program walks all query heads of its K/V head: dK and dV are written
-once, also with grouped heads. The sums start from zero, which a memory fill before the kernels sees to.
+once, also with grouped heads. The delta kernel clears the sums.
 """
 
 from __future__ import annotations
@@ -36,14 +36,18 @@ KERNELS = ("flash_backward_delta", "flash_backward_main", "flash_backward_conver
 
 
 @triton.jit
-def flash_backward_delta(o, do, delta, total, DV: tl.constexpr, BDV: tl.constexpr, BR: tl.constexpr):
-    """delta = rowsum(O * dO) in fp32: o, do (total, DV), delta (total,)."""
+def flash_backward_delta(o, do, delta, sums, total, D: tl.constexpr, DV: tl.constexpr, BD: tl.constexpr,
+                         BDV: tl.constexpr, BR: tl.constexpr):  # fmt: skip
+    """delta = rowsum(O * dO) in fp32, and dQ's sums (total, D) cleared: o, do (total, DV), delta (total,)."""
     r = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     c = tl.arange(0, BDV)
     at = r[:, None] * DV + c[None, :]
     live = (r < total)[:, None] & (c < DV)[None, :]
     forward = tl.load(o + at, mask=live, other=0.0).to(tl.float32)
     tl.store(delta + r, tl.sum(forward * tl.load(do + at, mask=live, other=0.0).to(tl.float32), 1), mask=r < total)
+    e = tl.arange(0, BD)
+    cleared = tl.zeros([BR, BD], tl.float32)
+    tl.store(sums + r[:, None] * D + e[None, :], cleared, mask=(r < total)[:, None] & (e < D)[None, :])
 
 
 @triton.jit
@@ -63,21 +67,24 @@ def _fold(dk, dv, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv,
 
     Scores stand transposed, keys down: then P and dS are the left operands of dV and dK as they lie in registers.
     """
+    before = head.to(tl.int64) * n_q
     for tile in tl.range(lo, hi, num_stages=STAGES):
         first = tile * BR
         rows = first + tl.arange(0, BR)
-        line = head.to(tl.int64) * n_q + rows
         query = load_rows(q, head, first, n_q, BR, D, BD, DESC)
-        high = tl.load(lse + line, mask=rows < n_q, other=float("inf")) * 1.4426950408889634
-        s = product(keys, query.T, tl.zeros([BC, BR], tl.float32), PRECISION)
-        p = tl.math.exp2(s * scale - high[None, :])
+        # LSE and delta start the products' accumulators: subtracted there, they hold no registers afterwards.
+        high = tl.load(lse + before + rows, mask=rows < n_q, other=float("inf")) * (1.4426950408889634 / scale)
+        s = product(keys, query.T, tl.broadcast_to(-high[None, :], BC, BR), PRECISION)
+        p = tl.math.exp2(s * scale)
         if MASKED:
             at = start + tl.arange(0, BC)
             p = tl.where(sees(rows[None, :], at[:, None], n_q, n_kv, window, CAUSAL, WINDOW), p, 0.0)
         upstream = load_rows(do, head, first, n_q, BR, DV, BDV, DESC)
-        dv = product(p.to(upstream.dtype), upstream, dv, PRECISION)
-        dp = product(values, upstream.T, tl.zeros([BC, BR], tl.float32), PRECISION)
-        ds = p * (dp - tl.load(delta + line, mask=rows < n_q, other=0.0)[None, :])
+        p = p.to(upstream.dtype)
+        dv = product(p, upstream, dv, PRECISION)
+        low = tl.load(delta + before + rows, mask=rows < n_q, other=0.0)
+        dp = product(values, upstream.T, tl.broadcast_to(-low[None, :], BC, BR), PRECISION)
+        ds = p.to(tl.float32) * dp
         ds = ds.to(query.dtype)
         dk = product(ds, query, dk, PRECISION)
         dq = product(ds.T, keys, tl.zeros([BR, BD], tl.float32), PRECISION)
@@ -86,7 +93,7 @@ def _fold(dk, dv, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv,
         else:
             c = tl.arange(0, BD)
             live = (rows < n_q)[:, None] & (c < D)[None, :]
-            tl.atomic_add(sums + line[:, None] * D + c[None, :], dq, mask=live, sem="relaxed")
+            tl.atomic_add(sums + before * D + rows[:, None] * D + c[None, :], dq, mask=live, sem="relaxed")
     return dk, dv
 
 
@@ -164,7 +171,7 @@ class Gradients:
         poisoned = [torch.full_like(tensor, float("nan")) for tensor in (q, k, v)]
         return Gradients(
             q, k, v, o, lse, do, torch.full(q.shape[:3], float("nan"), **scratch),
-            torch.zeros(q.shape, **scratch), *poisoned,
+            torch.full(q.shape, float("nan"), **scratch), *poisoned,
         )  # fmt: skip
 
 
@@ -183,7 +190,7 @@ def flash_backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.T
 
 def launcher(held: Gradients, causal: bool = False, window: int | None = None, scale: float | None = None,
              tf32: bool = False, config: KernelConfig | None = None, descriptors: bool | None = None) -> Callable[[], None]:  # fmt: skip
-    """A callable that zeroes the sums and runs the three kernels; all but the launches is done beforehand."""
+    """A callable that runs the three kernels; all but the launches is done beforehand."""
     g = held
     (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = g.q.shape, g.v.shape
     bd, bdv = padded(d), padded(d_v)
@@ -208,8 +215,7 @@ def launcher(held: Gradients, causal: bool = False, window: int | None = None, s
     last = flash_backward_convert[(triton.cdiv(elements, 4096),)]
 
     def launch() -> None:
-        g.sums.zero_()
-        first(g.o, g.do, g.delta, lines, DV=d_v, BDV=bdv, BR=delta_rows, num_warps=4)
+        first(g.o, g.do, g.delta, g.sums, lines, D=d, DV=d_v, BD=bd, BDV=bdv, BR=delta_rows, num_warps=4)
         main(
             q, k, v, do, g.lse, g.delta, sums, dk, dv, n_q, n_kv, keys, scale * LOG2E, scale,
             GROUP=heads // kv_heads, D=d, DV=d_v, BD=bd, BDV=bdv, BR=br, BC=bc, CAUSAL=causal,
@@ -251,7 +257,7 @@ def make_inputs(workload: Workload, device: str = "cuda", seed: int = 0) -> dict
 
 
 def prepare(inputs: Mapping[str, Any], workload: Workload, config: KernelConfig) -> Launch:
-    """A launch into poisoned `dq`, `dk`, `dv`: a memory fill of dQ's sums, then the three kernels."""
+    """A launch into poisoned `dq`, `dk`, `dv`: three kernels."""
     held = Gradients.of(*(inputs[name] for name in ("q", "k", "v", "o", "lse", "do")))
     run = launcher(held, workload.causal, workload.window, None, workload.dtype == "tf32", config)
     return Launch(run, {"dq": held.dq, "dk": held.dk, "dv": held.dv}, KERNELS)

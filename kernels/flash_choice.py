@@ -61,13 +61,19 @@ def forward_config(problem: Problem, capability: Capability, pack_gqa: bool | No
     if not pack and hopper_schedule_refuses(p, capability) is None:
         if p.width > 128:
             return KernelConfig(br=128, bc=64, warps=4, stages=2, variant="gluon")
-        return KernelConfig(br=128, bc=128, warps=4, stages=2 if p.width == 128 and p.itemsize == 2 else 3, variant="gluon")  # fmt: skip
-    if p.itemsize == 4:
-        return KernelConfig(br=64, bc=32, warps=4 if p.width <= 64 else 8, stages=2, pack_gqa=pack)
+        if p.width == 128:
+            return KernelConfig(br=128, bc=128, warps=4, stages=2 if p.itemsize == 2 else 4, variant="gluon")
+        return KernelConfig(br=192 if p.n_q > 128 else 128, bc=128, warps=4, stages=2, variant="gluon")
+    if p.tf32:
+        return KernelConfig(br=64, bc=64 if p.width <= 64 else 32, warps=4, stages=2, pack_gqa=pack)
+    if p.itemsize == 4:  # without tensor cores each thread holds whole rows of its operands: few rows a thread
+        return KernelConfig(br=64, bc=64, warps=16, stages=2, pack_gqa=pack) if p.width <= 64 else KernelConfig(br=32, bc=32 if p.width == 128 else 16, warps=4 if p.width == 128 else 8, stages=2 if p.width == 128 else 1, pack_gqa=pack)  # fmt: skip
     if p.width > 128:
         return KernelConfig(br=128, bc=64, warps=8, stages=2 if capability >= (9, 0) else 1, pack_gqa=pack)
     if capability >= (9, 0):
-        return KernelConfig(br=64, bc=64, warps=4, stages=3, pack_gqa=pack)
+        if p.itemsize == 1:
+            return KernelConfig(br=128, bc=64, warps=8, stages=3, pack_gqa=pack)
+        return KernelConfig(br=64, bc=128 if p.width <= 64 else 64, warps=4, stages=2 if p.width <= 64 else 3, pack_gqa=pack)  # fmt: skip
     return KernelConfig(br=128 if p.width <= 64 else 64, bc=64, warps=4, stages=2, pack_gqa=pack)
 
 
@@ -78,5 +84,7 @@ def backward_config(problem: Problem, capability: Capability) -> KernelConfig:
     if problem.itemsize == 4 or problem.width > 128:
         return KernelConfig(br=32, bc=32, warps=4, stages=1)
     if capability >= (9, 0):
-        return KernelConfig(br=64, bc=128, warps=8, stages=2)
+        if problem.width <= 64:
+            return KernelConfig(br=64, bc=64, warps=4, stages=3)
+        return KernelConfig(br=64, bc=128, warps=8, stages=3)
     return KernelConfig(br=32, bc=64, warps=4, stages=2)

@@ -176,7 +176,9 @@ def portable_launcher(call: Call, config: KernelConfig, descriptors: bool | None
     (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = call.q.shape, call.v.shape
     br, bc, bd, bdv = config.br, config.bc, padded(d), padded(d_v)
     if descriptors is None:
-        able = call.q.is_cuda and not interpreted() and (capability_of(call.q) or (0, 0)) >= (9, 0)
+        # The fp32 matrix product without tensor cores spills registers when its operands come by descriptor.
+        plain = call.q.element_size() == 4 and not call.tf32
+        able = not plain and call.q.is_cuda and not interpreted() and (capability_of(call.q) or (0, 0)) >= (9, 0)
         v_row = n_kv if call.v_transposed else d_v
         widest = bd * call.q.element_size() >= 16 and bdv * call.out.element_size() >= 16
         rows = ((call.q, d), (call.k, d), (call.v, v_row), (call.out, d_v))
