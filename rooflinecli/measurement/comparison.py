@@ -230,7 +230,7 @@ def _entry(one: Mapping[str, Any], workload: Mapping[str, Any], several: bool) -
     status = one.get("status", "measured")
     if status not in ("measured", "checked"):
         return None
-    named = [(name, one[name]) for name in ("kernel", "algorithm") if one.get(name)]
+    named = [(name, one[name]) for name in ("kernel", "algorithm", "level", "measured") if one.get(name)]
     if several:
         named.append(("gpu", one.get("gpu")))
     shape = [(name, workload[name]) for name in workload if workload[name] is not None]
@@ -254,12 +254,16 @@ def _figures(one: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
                 yield f"{level}.{direction}", float(moved[direction])
     for kind, count in (inner.get("flops") or {}).items():
         yield f"flops.{kind}", float(count)
-    for kind, value in (inner.get("intensity") or {}).items():
-        if value is not None:
-            yield f"intensity.{kind}", float(value)
+    intensity = inner.get("intensity")
+    if isinstance(intensity, (int, float)):  # a point of a roofline has one level
+        yield "intensity", float(intensity)
+    else:
+        for kind, value in (intensity or {}).items():
+            if value is not None:
+                yield f"intensity.{kind}", float(value)
     seconds = one.get("seconds", one.get("seconds_at_least"))
     if seconds is not None:
         yield "seconds", float(seconds)
-    for name in ("flops_per_s", "share_of_roof", "attainable_flops_per_s"):
+    for name in ("flops_per_s", "share_of_roof", "attainable"):
         if one.get(name) is not None:
             yield name, float(one[name])
