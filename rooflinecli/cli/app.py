@@ -21,6 +21,10 @@ COMMANDS = {
     "kv": "kv",
     "profiles": "profiles",
     "models": "models",
+    "measure": "measure",
+    "calibrate": "calibrate",
+    "verify": "verify",
+    "compare": "compare",
 }
 
 
