@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     import torch
 
 LOG2E = 1.4426950408889634
-KERNELS = ("flash_backward_delta", "flash_backward_main", "flash_backward_convert")
+
+
+def kernels_of(config: KernelConfig) -> tuple[str, ...]:
+    """The device kernels of one backward pass, in order."""
+    main = "flash_backward_main_hopper" if config.variant == "gluon" else "flash_backward_main"
+    return ("flash_backward_delta", main, "flash_backward_convert")
 
 
 @triton.jit
@@ -197,6 +202,21 @@ def launcher(held: Gradients, causal: bool = False, window: int | None = None, s
     problem = Problem(d, d_v, n_q, n_kv, g.q.element_size(), heads // kv_heads, tf32)
     config = config or backward_config(problem, capability_of(g.q))
     br, bc = config.br, config.bc
+    lines, elements, delta_rows = batch * heads * n_q, g.q.numel(), 64
+    first = flash_backward_delta[(triton.cdiv(lines, delta_rows),)]
+    last = flash_backward_convert[(triton.cdiv(elements, 4096),)]
+    scale = 1 / math.sqrt(d) if scale is None else scale
+    if config.variant == "gluon":
+        from rooflinecli.kernels.flash_gluon_backward import main_launcher
+
+        hopper = main_launcher(g, causal, window, scale, scale * LOG2E, config.stages)
+
+        def launch_hopper() -> None:
+            first(g.o, g.do, g.delta, g.sums, lines, D=d, DV=d_v, BD=bd, BDV=bdv, BR=delta_rows, num_warps=4)
+            hopper()
+            last(g.sums, g.dq, elements, scale, BLOCK=4096, num_warps=8)
+
+        return launch_hopper
     if descriptors is None:
         able = g.q.is_cuda and not interpreted() and (capability_of(g.q) or (0, 0)) >= (9, 0)
         rows = ((g.q, d), (g.k, d), (g.v, d_v), (g.do, d_v), (g.sums, d), (g.dk, d), (g.dv, d_v))
@@ -206,13 +226,9 @@ def launcher(held: Gradients, causal: bool = False, window: int | None = None, s
         q, do, sums = descriptor(q, n_q, d, br, bd), descriptor(do, n_q, d_v, br, bdv), descriptor(sums, n_q, d, br, bd)
         k, dk = descriptor(k, n_kv, d, bc, bd), descriptor(dk, n_kv, d, bc, bd)
         v, dv = descriptor(v, n_kv, d_v, bc, bdv), descriptor(dv, n_kv, d_v, bc, bdv)
-    scale = 1 / math.sqrt(d) if scale is None else scale
     keys = n_q + n_kv if window is None else min(window, n_q + n_kv)
     precision = precision_of(g.q.element_size(), str(g.q.dtype) == "torch.bfloat16", tf32, interpreted())
-    lines, elements, delta_rows = batch * heads * n_q, g.q.numel(), 64
-    first = flash_backward_delta[(triton.cdiv(lines, delta_rows),)]
     main = flash_backward_main[(triton.cdiv(n_kv, bc), batch * kv_heads)]
-    last = flash_backward_convert[(triton.cdiv(elements, 4096),)]
 
     def launch() -> None:
         first(g.o, g.do, g.delta, g.sums, lines, D=d, DV=d_v, BD=bd, BDV=bdv, BR=delta_rows, num_warps=4)
@@ -260,7 +276,7 @@ def prepare(inputs: Mapping[str, Any], workload: Workload, config: KernelConfig)
     """A launch into poisoned `dq`, `dk`, `dv`: three kernels."""
     held = Gradients.of(*(inputs[name] for name in ("q", "k", "v", "o", "lse", "do")))
     run = launcher(held, workload.causal, workload.window, None, workload.dtype == "tf32", config)
-    return Launch(run, {"dq": held.dq, "dk": held.dk, "dv": held.dv}, KERNELS)
+    return Launch(run, {"dq": held.dq, "dk": held.dk, "dv": held.dv}, kernels_of(config))
 
 
 def reference(inputs: Mapping[str, Any], workload: Workload) -> dict[str, Any]:

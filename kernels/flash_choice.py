@@ -86,5 +86,7 @@ def backward_config(problem: Problem, capability: Capability) -> KernelConfig:
     if capability >= (9, 0):
         if problem.width <= 64:
             return KernelConfig(br=64, bc=64, warps=4, stages=3)
+        if problem.n_q % 4 == 0 and hopper_schedule_refuses(problem, capability) is None:
+            return KernelConfig(br=64, bc=128, warps=4, stages=2, variant="gluon")
         return KernelConfig(br=64, bc=128, warps=8, stages=3)
     return KernelConfig(br=32, bc=64, warps=4, stages=2)

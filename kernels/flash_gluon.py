@@ -373,14 +373,14 @@ def flash_forward_hopper(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale, til
         ], [4, 1], [REGISTERS, 24])  # fmt: skip
 
 
-_DTYPES = {"torch.float16": gl.float16, "torch.bfloat16": gl.bfloat16, "torch.float8_e4m3fn": gl.float8e4nv,
+_DTYPES = {"torch.float32": gl.float32, "torch.float16": gl.float16, "torch.bfloat16": gl.bfloat16, "torch.float8_e4m3fn": gl.float8e4nv,
            "torch.float8_e5m2": gl.float8e5}  # fmt: skip
 
 
 def descriptor(tensor: Any, rows: int, columns: int, block_rows: int, block_columns: int) -> Any:
     """A Gluon descriptor over (heads, rows, columns) with blocks of one head."""
     shape, strides = [tensor.numel() // (rows * columns), rows, columns], [rows * columns, columns, 1]
-    return _described(tensor, shape, strides, [1, block_rows, block_columns])
+    return described(tensor, shape, strides, [1, block_rows, block_columns])
 
 
 def key_descriptor(k: Any, n_kv: int, d: int, bc: int, bd: int) -> Any:
@@ -389,13 +389,14 @@ def key_descriptor(k: Any, n_kv: int, d: int, bc: int, bd: int) -> Any:
     Heads run on into each other: rows past a head's last key are masked, not zero. Needs n_kv in sixteens.
     """
     shape = [k.numel() // (16 * d), 2, 4, 2, d]
-    return _described(k, shape, [16 * d, 2 * d, 4 * d, d, 1], [bc // 16, 2, 4, 2, bd])
+    return described(k, shape, [16 * d, 2 * d, 4 * d, d, 1], [bc // 16, 2, 4, 2, bd])
 
 
-def _described(tensor: Any, shape: list[int], strides: list[int], block: list[int]) -> Any:
+def described(tensor: Any, shape: list[int], strides: list[int], block: list[int], layout: Any = None) -> Any:
+    """A Gluon descriptor; tiles lie in shared memory as matrix products want them, or in `layout`."""
     from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-    layout = gl.NVMMASharedLayout.get_default_for(block, _DTYPES[str(tensor.dtype)])
+    layout = layout or gl.NVMMASharedLayout.get_default_for(block, _DTYPES[str(tensor.dtype)])
     return TensorDescriptor(tensor, shape, strides, block, layout)
 
 
