@@ -35,3 +35,10 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'calculator')}"), name)
+
+
+def load_ipython_extension(shell: object) -> None:
+    """For `%load_ext rooflinecli` in a notebook: results show as tables."""
+    from rooflinecli.report.notebook import register
+
+    register(shell)

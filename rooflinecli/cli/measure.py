@@ -12,17 +12,14 @@ from rooflinecli.cli.options import OutputOptions, WorkloadOptions, takes
 from rooflinecli.cli.progress import progress
 from rooflinecli.errors import CheckFailedError, InputError, unknown_name
 from rooflinecli.measurement import card, suites
-from rooflinecli.measurement.runner import Runner, describe, interpreted
-from rooflinecli.measurement.timing import FULL, QUICK
+from rooflinecli.measurement.measure import check, measure
+from rooflinecli.measurement.runner import describe
 from rooflinecli.report import measure as report
 from rooflinecli.report.formats import render
 from rooflinecli.report.output import emit
 
 if TYPE_CHECKING:
-    from rooflinecli.hardware import Profile
-    from rooflinecli.measurement.device import Device
     from rooflinecli.measurement.records import Measurement
-    from rooflinecli.workload import Workload
 
 _PANEL = "Measurement"
 
@@ -64,46 +61,18 @@ def command(
     if suite is not None and suite not in suites.SUITES:
         raise unknown_name("suite", suite, suites.SUITES)
     asked = workload.read() if given else None
-    if check_only:
-        with interpreted():
-            found = _run(asked, algorithm, suite or "check", None, None, False, seed)
-    else:
-        from rooflinecli.measurement.device import open_device
-
-        device = open_device()
-        profile = card.resolve(gpu, device.identity, allow_mismatch=allow_mismatch)
-        found = _run(asked, algorithm, suite or "quick", device, profile, peers, seed)
+    with progress() as tell:
+        if check_only:
+            found = check(asked, suite=suite or "check", algorithms=algorithm, seed=seed, progress=tell)
+        else:
+            found = measure(
+                asked, suite=suite or "quick", algorithms=algorithm, gpu=gpu, allow_mismatch=allow_mismatch,
+                peers=peers, seed=seed, progress=tell,
+            )  # fmt: skip
     emit(render(report.view(found), shape), out.output, force=out.force)
     if plot:
-        _draw(found)
+        emit(report.drawn(found))
     _verdict(found)
-
-
-def _run(
-    asked: Workload | None, algorithm: list[str] | None, suite: str, device: Device | None, profile: Profile | None,
-    peers: bool, seed: int,
-) -> Measurement:  # fmt: skip
-    from rooflinecli.kernels import KERNELS
-    from rooflinecli.measurement.peers import PEERS
-
-    chosen = suites.select(KERNELS.values(), algorithm)
-    capability = None if device is None else device.identity.capability
-    if asked is not None:
-        cases, name = suites.cases_for(asked, chosen, capability), describe(asked)
-    else:
-        cases, name = suites.suite(suite, chosen), suite
-    if not cases:
-        raise InputError(f"--algorithm {', '.join(algorithm or ())}: suite {name} has nothing for it")
-    policy = FULL if suite == "full" else QUICK
-    runner = Runner(KERNELS, device, profile, policy, PEERS if peers else (), seed)
-    with progress() as tell:
-        return runner.run(cases, name, tell)
-
-
-def _draw(found: Measurement) -> None:
-    from rooflinecli.report.measure import draw
-
-    emit(draw(found))
 
 
 def _verdict(found: Measurement) -> None:

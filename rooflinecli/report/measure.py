@@ -37,6 +37,16 @@ def view(measurement: Measurement) -> View:
     return View(document, records, lambda: [_sheet(measurement)])
 
 
+def drawn(measurement: Measurement) -> str:
+    """The measured points on the roofline, as `roofline --from` draws them in a terminal."""
+    import json
+
+    from rooflinecli.report.plot.read import chart_from_text
+    from rooflinecli.report.plot.terminal import terminal
+
+    return terminal(chart_from_text(json.dumps(view(measurement).document)))
+
+
 def device_document(identity: Identity | None) -> dict[str, Any] | None:
     """The card and the versions of what ran on it."""
     if identity is None:
