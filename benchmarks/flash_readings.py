@@ -60,14 +60,18 @@ def cases() -> Iterator[tuple[str, Workload, KernelConfig | None]]:
     yield forward, Workload(heads=8, n_q=4096, d=128, dtype="fp16"), PORTABLE
     yield forward, Workload(heads=8, n_q=4096, d=128, dtype="fp16", causal=True), PORTABLE
     yield forward, Workload(heads=2, n_q=2048, d=64, dtype="fp32"), None
+    yield forward, Workload(heads=2, n_q=2048, d=128, dtype="fp32", causal=True), None
     yield forward, Workload(heads=2, n_q=2048, d=64, dtype="tf32", causal=True), None
+    yield forward, Workload(heads=2, n_q=1000, n_kv=1500, d=40, dtype="fp32", causal=True), None
     yield forward, Workload(batch=2, heads=32, kv_heads=4, n_q=16, n_kv=8192, d=128, dtype="fp16", causal=True), None
     backward = "flash_backward"
     for d in (64, 128):
         for causal in (False, True):
             yield backward, Workload(heads=8, n_q=4096, d=d, dtype="fp16", causal=causal), None
     yield backward, Workload(heads=8, kv_heads=2, n_q=2048, d=128, dtype="bf16", causal=True), None
-    yield backward, Workload(heads=4, n_q=2000, n_kv=3000, d=64, dtype="fp16", causal=True, window=700), None
+    yield backward, Workload(heads=4, n_q=2048, n_kv=3072, d=64, dtype="fp16", causal=True, window=700), None
+    yield backward, Workload(heads=4, n_q=2000, n_kv=3000, d=64, dtype="fp16", causal=True), None
+    yield backward, Workload(heads=2, n_q=1024, d=64, dtype="fp32", causal=True), None
 
 
 def run() -> None:

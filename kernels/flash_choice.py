@@ -66,8 +66,9 @@ def forward_config(problem: Problem, capability: Capability, pack_gqa: bool | No
         return KernelConfig(br=192 if p.n_q > 128 else 128, bc=128, warps=4, stages=2, variant="gluon")
     if p.tf32:
         return KernelConfig(br=64, bc=64 if p.width <= 64 else 32, warps=4, stages=2, pack_gqa=pack)
-    if p.itemsize == 4:  # without tensor cores each thread holds whole rows of its operands: few rows a thread
-        return KernelConfig(br=64, bc=64, warps=16, stages=2, pack_gqa=pack) if p.width <= 64 else KernelConfig(br=32, bc=32 if p.width == 128 else 16, warps=4 if p.width == 128 else 8, stages=2 if p.width == 128 else 1, pack_gqa=pack)  # fmt: skip
+    if p.itemsize == 4:  # without tensor cores a thread holds whole rows of its operands: few rows a thread
+        br, bc, warps, stages = (64, 32, 8, 2) if p.width <= 64 else (32, 32, 16, 2) if p.width == 128 else (32, 16, 8, 1)
+        return KernelConfig(br=br, bc=bc, warps=warps, stages=stages, pack_gqa=pack)
     if p.width > 128:
         return KernelConfig(br=128, bc=64, warps=8, stages=2 if capability >= (9, 0) else 1, pack_gqa=pack)
     if capability >= (9, 0):

@@ -120,13 +120,12 @@ def _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring,
     query = q_ring.index(stage).reshape([ROWS, D])
     mine = k_tiles.index(WHO).reshape([ROWS, D])
     s = warpgroup_mma(mine, query.permute((1, 0)), gl.zeros([ROWS, ROWS], gl.float32, S_L), use_acc=False, is_async=True)
-    high = lse_ring.index(stage).load(S_L) * LOG2E
     if FIRST:
         s = warpgroup_mma_wait(0, deps=[s])
     else:
         dq = _query_gradient(k_tiles, ds_ring, ds_full, count - 1, WHO, D, Q_L)
         s = warpgroup_mma_wait(2, deps=[s])
-    p = gl.exp2(s * scale - high)
+    p = gl.exp2(s * scale - lse_ring.index(stage).load(S_L) * LOG2E)
     if MASKED:
         queries = gl.expand_dims(step * ROWS + gl.arange(0, ROWS, gl.SliceLayout(0, S_L)), 0)
         visible = sees(queries, gl.expand_dims(keys, 1), n_q, n_kv, window, CAUSAL, WINDOW)
@@ -142,10 +141,9 @@ def _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring,
     values = v_tiles.index(WHO).reshape([ROWS, DV])
     dp = warpgroup_mma(values, upstream.permute((1, 0)), gl.zeros([ROWS, ROWS], gl.float32, S_L), use_acc=False, is_async=True)  # fmt: skip
     dv = warpgroup_mma(weights, upstream, dv, is_async=True)
-    low = delta_ring.index(stage).load(S_L)
     dp = warpgroup_mma_wait(1, deps=[dp])
     p = gl.convert_layout(weights, S_L, assert_trivial=True)
-    ds = (p.to(gl.float32) * (dp - low)).to(q_ring.dtype)
+    ds = (p.to(gl.float32) * (dp - delta_ring.index(stage).load(S_L))).to(q_ring.dtype)
     ds_ring.index(count % 2 * 2 + WHO).store(ds)
     fence_async_shared()
     mbarrier.arrive(ds_full.index(count % 2), count=1)
