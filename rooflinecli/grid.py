@@ -80,9 +80,9 @@ def grid(
                 if isinstance(found, Account):
                     cells.append(Cell(case.at, found))
                 else:
-                    name, error = found
-                    first = first or error
-                    refused.append(Refused(case.at, error.message, profile.id, name))
+                    name, refusal = found
+                    first = first or refusal
+                    refused.append(Refused(case.at, refusal.message, profile.id, name))
     if not cells and first is not None:
         raise first
     return Grid(tuple(cells), tuple(refused))

@@ -18,6 +18,7 @@ from rooflinecli.errors import RooflineError
 COMMANDS = {
     "bytes": "bytes",
     "explain": "explain",
+    "roofline": "roofline",
     "kv": "kv",
     "profiles": "profiles",
     "models": "models",

@@ -39,7 +39,7 @@ def emit(text: str, output: Path | None = None, *, force: bool = False) -> None:
     write_whole(output, body.encode(), force=force)
 
 
-def check_writable(output: Path | None, *, force: bool) -> None:
+def check_writable(output: Path | None, *, force: bool, option: str = "--output") -> None:
     """Refuse early what `write_whole` would refuse late, before anything long is run.
 
     Raises:
@@ -48,20 +48,20 @@ def check_writable(output: Path | None, *, force: bool) -> None:
     if output is None or str(output) == "-":
         return
     if output.is_dir():
-        raise InputError(f"--output {output}: is a folder")
+        raise InputError(f"{option} {output}: is a folder")
     if output.exists() and not force:
-        raise InputError(f"--output {output}: exists already", "--force replaces it")
+        raise InputError(f"{option} {output}: exists already", "--force replaces it")
     if not output.parent.is_dir():
-        raise InputError(f"--output {output}: its folder does not exist")
+        raise InputError(f"{option} {output}: its folder does not exist")
 
 
-def write_whole(output: Path, body: bytes, *, force: bool = False) -> None:
+def write_whole(output: Path, body: bytes, *, force: bool = False, option: str = "--output") -> None:
     """Write `body` to a neighbour of `output` and move it into place.
 
     Raises:
         InputError: as `check_writable`, or the system refuses.
     """
-    check_writable(output, force=force)
+    check_writable(output, force=force, option=option)
     try:
         handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
         try:
@@ -73,7 +73,7 @@ def write_whole(output: Path, body: bytes, *, force: bool = False) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise InputError(f"--output {output}: {error.strerror or error}") from error
+        raise InputError(f"{option} {output}: {error.strerror or error}") from error
 
 
 def _umask() -> int:

@@ -91,7 +91,8 @@ def _roof_line(roof: Roof, ridges: Mapping[tuple[str | None, str], str]) -> Line
     elif roof.kind == "kernel" and roof.low is not None and roof.high is not None:
         here = spread(roof.low, roof.high)
     ridge = ridges.get((roof.run, roof.id), "—") if roof.kind == "bandwidth" else "—"
-    label = f"{roof.label} ({roof.run})" if roof.run else roof.label
+    name = f"softmax on {roof.label}" if roof.kind == "kernel" and roof.id == "fp32_vector" else roof.label
+    label = f"{name} ({roof.run})" if roof.run else name
     source = roof.source if roof.clock_hz is None else f"{roof.source}, at {roof.clock_hz / 1e6:.0f} MHz"
     return Line(label, [format_rate(roof.rate, roof.unit), here, ridge, _KINDS[roof.kind], source])
 

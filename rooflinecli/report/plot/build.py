@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rooflinecli.report.plot.chart import Chart, Level, Point, Ridge, Roof, Undrawable
-from rooflinecli.report.plot.kernels import Ceiling, Kernel, Machine
+from rooflinecli.report.plot.kernels import Ceiling, Kernel, Machine, from_account
+from rooflinecli.report.plot.title import title
+from rooflinecli.sweep import count_label
+
+if TYPE_CHECKING:
+    from rooflinecli.grid import Grid
 
 _SLOPES: dict[str, Level] = {"hbm": "hbm", "l2": "sm"}
 # Rounding in a division or two; a point is over a roof only by more than this.
@@ -14,7 +20,7 @@ _TOLERANCE = 1e-9
 
 
 def chart(
-    title: str,
+    heading: str,
     machines: Iterable[Machine],
     kernels: Sequence[Kernel],
     *,
@@ -31,8 +37,8 @@ def chart(
         points += found
         missing += lost
     roofs = [roof for box in boxes.values() for roof in _roofs(box, kernels)]
-    return Chart(
-        title=title,
+    drawn = Chart(
+        title=heading,
         gpus={box.gpu: box.name for box in boxes.values()},
         roofs=tuple(roofs),
         ridges=tuple(_ridges(roofs)),
@@ -41,6 +47,8 @@ def chart(
         swept=tuple(swept),
         notes=tuple(dict.fromkeys(notes)),
     )
+    # The literature's picture has one slope and one peak.
+    return drawn.only(("textbook",)) if kernels and all(kernel.textbook_only for kernel in kernels) else drawn
 
 
 def _merged(machines: Iterable[Machine]) -> dict[tuple[str | None, str], Machine]:
@@ -200,3 +208,20 @@ def _ridges(roofs: Sequence[Roof]) -> list[Ridge]:
         for flat in roofs
         if flat.kind == "compute" and (flat.run, flat.gpu) == (slope.run, slope.gpu)
     ]
+
+
+def from_grid(found: Grid, *, swept: Sequence[str] = (), excluded: Sequence[str] = ()) -> Chart:
+    """The chart of many accounts; what was refused is among what is not drawn."""
+    machines: list[Machine] = []
+    kernels: list[Kernel] = []
+    for cell in found.cells:
+        some, more = from_account(cell.account, cell.at)
+        machines += some
+        kernels += more
+    lost = [Undrawable(_refused(each.algorithm, each.at), each.reason, each.gpu) for each in found.refused]
+    return chart(title(kernels, excluded=excluded), machines, kernels, swept=swept, undrawable=lost)
+
+
+def _refused(algorithm: str | None, at: Mapping[str, Any]) -> str:
+    values = ", ".join(f"{name}={count_label(value)}" for name, value in at.items())
+    return " ".join(word for word in (algorithm or "", values) if word) or "the workload"

@@ -10,7 +10,7 @@ from rooflinecli.report.plot import labels
 from rooflinecli.report.plot.chart import Level
 from rooflinecli.report.plot.labels import Board, Box, Frame, Segment
 from rooflinecli.report.plot.legend import Entry, entries, wrapped
-from rooflinecli.report.plot.scene import Mark, RoofLine, Scene
+from rooflinecli.report.plot.scene import RoofLine, Scene
 from rooflinecli.report.plot.style import PALETTES, Palette, Theme, marker, mixed
 
 if TYPE_CHECKING:
@@ -143,13 +143,14 @@ def _points(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palet
             axes.plot([mark.x], [mark.y], marker="o", markersize=size + 6, markerfacecolor="none",
                       markeredgecolor=palette.alarm, markeredgewidth=1.3, zorder=3.8)  # fmt: skip
         axes.plot([mark.x], [mark.y], marker=marker(point.algorithm)[0], markersize=size, markeredgecolor=colour,
-                  markerfacecolor=colour if point.measured else palette.paper, markeredgewidth=1.3, zorder=4)  # fmt: skip
+                  markerfacecolor=colour if point.measured else palette.paper, markeredgewidth=1.3,
+                  zorder=4)  # fmt: skip
         board.shapes.append(Box(*frame.place(mark.x, mark.y), size + 2, size + 2))
     if scene.shift is not None:
         one, other = scene.shift
         axes.annotate("", (other.x, other.y), (one.x, one.y), zorder=3.5,
-                      arrowprops={"arrowstyle": "-|>", "color": palette.ink, "linewidth": 1.2, "shrinkA": 6, "shrinkB": 6,
-                                  "connectionstyle": "arc3,rad=0.25"})  # fmt: skip
+                      arrowprops={"arrowstyle": "-|>", "color": palette.ink, "linewidth": 1.2, "shrinkA": 6,
+                                  "shrinkB": 6, "connectionstyle": "arc3,rad=0.25"})  # fmt: skip
 
 
 def _words(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palette) -> None:
@@ -165,9 +166,8 @@ def _words(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palett
     ):
         size, segment = _size(line.label, _SMALL), _segment(frame, line)
         slanted = line.roof.kind == "bandwidth"
-        places = labels.along_slope(frame, segment, size, 2.5) if slanted else labels.along_flat(segment, size, 2.5)
-        colour = _ink(line, palette)
-        _put(axes, board, line.label, list(places), _SMALL, colour)
+        along = labels.along_slope(segment, size, 2.5) if slanted else labels.along_flat(segment, size, 2.5)
+        _put(axes, board, line.label, list(along), _SMALL, _ink(line, palette))
     for callout in scene.callouts:
         x, y = frame.place(callout.mark.x, callout.mark.y)
         colour = palette.alarm if callout.mark.point.above else palette.ink

@@ -104,7 +104,7 @@ class Board:
         return all(0 <= x <= self.width and 0 <= y <= self.height for x, y in box.corners())
 
 
-def along_slope(frame: Frame, line: Segment, size: tuple[float, float], gap: float) -> Iterable[Box]:
+def along_slope(line: Segment, size: tuple[float, float], gap: float) -> Iterable[Box]:
     """Places for a label on a slope: above the line first, from its upper middle down, then below."""
     angle = math.atan2(line[3] - line[1], line[2] - line[0])
     cos, sin = math.cos(angle), math.sin(angle)

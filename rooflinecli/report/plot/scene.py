@@ -114,8 +114,6 @@ class Scene:
 
 def scene(chart: Chart) -> Scene:
     """The picture of `chart`."""
-    if chart.levels == ("textbook",):  # the literature's picture has one slope and one peak
-        chart = chart.only(("textbook",))
     variants = _variants(chart)
     marks = tuple(Mark(point, _variant(point, variants), _name(point)) for point in chart.points)
     drawn, far = _drawable(chart.roofs)
@@ -296,7 +294,8 @@ def _tracks(chart: Chart, marks: Sequence[Mark]) -> Iterable[Track]:
             yield Track(tuple(sorted(group, key=lambda mark: mark.point.at[option])), option)
 
 
-def _same_kernel(mark: Mark) -> tuple[object, ...]:
+def kernel_key(mark: Mark) -> tuple[object, ...]:
+    """What all marks of one kernel, at whatever level, have in common."""
     point = mark.point
     return (
         point.run, point.gpu, point.dtype, mark.name, point.measured, point.tile,
@@ -309,7 +308,7 @@ def _ties(marks: Sequence[Mark]) -> Iterable[tuple[Mark, Mark]]:
     groups: dict[tuple[object, ...], list[Mark]] = {}
     for mark in marks:
         if mark.point.level != "textbook":
-            groups.setdefault(_same_kernel(mark), []).append(mark)
+            groups.setdefault(kernel_key(mark), []).append(mark)
     for group in groups.values():
         first, last = min(group, key=lambda mark: mark.x), max(group, key=lambda mark: mark.x)
         if first.x < last.x and math.isclose(first.y, last.y, rel_tol=1e-6):
@@ -338,11 +337,13 @@ def _callouts(marks: Sequence[Mark], tracks: Sequence[Track], variants: Sequence
         return
     groups: dict[tuple[object, ...], list[Mark]] = {}
     for mark in marks:
-        groups.setdefault((*_same_kernel(mark), mark.point.level == "textbook"), []).append(mark)
+        groups.setdefault((*kernel_key(mark), mark.point.level == "textbook"), []).append(mark)
     several = len({mark.point.level for mark in marks}) > 1
     for group in groups.values():
         mark = max(group, key=lambda each: each.x)
         point = mark.point
+        if several and len(variants) > 1 and point.level == "textbook":
+            continue  # many machines: the colour says it
         over = f", above {', '.join(point.above)}" if point.above else ""
         book = " (textbook)" if several and point.level == "textbook" else ""
         rate = format_rate(point.flops_per_s, "FLOP/s")

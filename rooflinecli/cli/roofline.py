@@ -1,0 +1,183 @@
+"""`rooflinecli roofline`: ceilings, ridges, what is attainable and what binds; and the picture of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from rooflinecli.cli.options import KernelOptions, OutputOptions, WorkloadOptions, takes
+from rooflinecli.errors import InputError
+from rooflinecli.grid import Case, grid
+from rooflinecli.report import roofline as report
+from rooflinecli.report.formats import render
+from rooflinecli.report.output import check_writable, emit, write_whole
+from rooflinecli.report.plot.build import from_grid
+from rooflinecli.report.plot.chart import LEVELS, Chart, Level
+from rooflinecli.report.plot.draw import check_drawable, picture
+from rooflinecli.report.plot.read import overlay, read_charts
+from rooflinecli.sweep import Sweep, Value, combinations, parse_sweeps
+from rooflinecli.workload import Workload
+
+_PICTURE = "Picture"
+_TERMINAL = "-"
+
+
+class _PlotCommand(TyperCommand):
+    """A command whose `--plot` may stand alone: without a file it means the terminal."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put in what a bare `--plot` stands for."""
+        return super().parse_args(ctx, list(_with_terminal(args)))
+
+
+def _with_terminal(args: list[str]) -> Iterator[str]:
+    for index, word in enumerate(args):
+        yield word
+        follower = args[index + 1] if index + 1 < len(args) else "--"
+        if word == "--plot" and follower.startswith("-") and follower != _TERMINAL:
+            yield _TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class _Pictures:
+    """Where the pictures go."""
+
+    files: tuple[Path, ...]
+    terminal: bool
+    theme: Any
+    data: Path | None
+
+
+@takes
+def command(
+    workload: WorkloadOptions,
+    kernel: KernelOptions,
+    plot: Annotated[
+        list[str] | None,
+        typer.Option("--plot", metavar="[FILE]", rich_help_panel=_PICTURE,
+                     help="Draw: alone in the terminal, else to a .png, .svg, .pdf or .html; repeatable."),
+    ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option("--sweep", metavar="OPTION=VALUES", rich_help_panel=_PICTURE,
+                     help="Values an option takes: N=256..128k (doubling), N=1k,2k,4k, d=64..256:+64; repeatable."),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option("--level", metavar="LEVEL", rich_help_panel=_PICTURE,
+                     help="hbm, sm, textbook; repeatable. Default: all."),
+    ] = None,
+    theme: Annotated[
+        str, typer.Option("--theme", metavar="light|dark", rich_help_panel=_PICTURE, help="Colours of a figure.")
+    ] = "light",
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="FILE", rich_help_panel=_PICTURE,
+                     help="Write what was drawn to a .json or .csv, to draw it again with --from."),
+    ] = None,
+    source: Annotated[
+        list[Path] | None,
+        typer.Option("--from", metavar="FILE", rich_help_panel=_PICTURE,
+                     help="Draw a result file (roofline, bytes, measure) without computing; repeatable, they overlay."),
+    ] = None,
+    *,
+    out: OutputOptions,
+) -> None:  # fmt: skip
+    """Roofs, ridges, what is attainable and what binds, per memory level and unit; and the picture of it."""
+    pictures = _pictures(plot, data, theme, out)
+    levels = _levels(level)
+    sweeps = parse_sweeps(sweep or ())
+    shape = out.check()
+    charts = read_charts(source or ())
+    if not charts or workload.n is not None or sweeps:
+        charts.append(_computed(workload, kernel, sweeps))
+    chart = overlay(charts)
+    chart = chart if levels is None else chart.only(levels)
+    _write(chart, pictures, shape, out)
+
+
+def _computed(workload: WorkloadOptions, kernel: KernelOptions, sweeps: tuple[Sweep, ...]) -> Chart:
+    given = {name: value for name, value in kernel.read().items() if name not in ("gpu", "algorithms")}
+    named = kernel.read()
+    swept = {each.option: each.field for each in sweeps}
+    cases = [
+        Case(at, lambda at=at: _case(workload, kernel, given, {swept[name]: value for name, value in at.items()}))  # type: ignore[misc]
+        for at in combinations(sweeps)
+    ]
+    found = grid(cases, named["gpu"], named["algorithms"])
+    return from_grid(found, swept=tuple(swept), excluded=kernel.exclude or ())
+
+
+def _case(
+    workload: WorkloadOptions, kernel: KernelOptions, given: Mapping[str, Any], values: Mapping[str, Value]
+) -> tuple[Workload, Mapping[str, Any]]:
+    """The workload and the account's other arguments, with swept values in the place of what was typed."""
+    texts = {name: value if isinstance(value, bool) else str(value) for name, value in values.items()}
+    names = {field.name for field in fields(WorkloadOptions)}
+    here = replace(workload, **{name: text for name, text in texts.items() if name in names})  # type: ignore[arg-type]
+    tiles = {name: text for name, text in texts.items() if name not in names}
+    if not tiles:
+        return here.read(), given
+    again = replace(kernel, gpu=[], **tiles).read()  # type: ignore[arg-type]
+    return here.read(), {name: again[name] for name in given}
+
+
+def _pictures(plot: list[str] | None, data: Path | None, theme: str, out: OutputOptions) -> _Pictures:
+    """What to draw, after making sure that it can be drawn and written.
+
+    Raises:
+        InputError, UnavailableError: it cannot.
+    """
+    if theme not in ("light", "dark"):
+        raise InputError(f"--theme {theme}: must be light or dark")
+    files = tuple(Path(name) for name in plot or () if name != _TERMINAL)
+    for path in files:
+        check_drawable(path)
+        check_writable(path, force=out.force, option="--plot")
+    if data is not None:
+        if data.suffix.lower() not in (".json", ".csv"):
+            raise InputError(f"--data {data}: its suffix must be .json or .csv")
+        check_writable(data, force=out.force, option="--data")
+    terminal = _TERMINAL in (plot or ())
+    if terminal and out.format is not None and out.output is None:
+        raise InputError(
+            f"--plot: the terminal's picture and --format {out.format} both go to standard output",
+            "--output FILE takes the figures",
+        )
+    return _Pictures(files, terminal, theme, data)
+
+
+def _levels(asked: list[str] | None) -> tuple[Level, ...] | None:
+    for name in asked or ():
+        if name not in LEVELS:
+            raise InputError(f"--level {name}: must be one of {', '.join(LEVELS)}")
+    return tuple(level for level in LEVELS if level in asked) if asked else None
+
+
+def _write(chart: Chart, pictures: _Pictures, shape: str, out: OutputOptions) -> None:
+    """Everything that was asked for; files first, so that a closed pipe costs none of them."""
+    shown = report.view(chart)
+    for path in pictures.files:
+        write_whole(path, picture(chart, path, pictures.theme), force=out.force, option="--plot")
+        print(f"wrote {path}", file=sys.stderr)
+    if pictures.data is not None:
+        text = render(shown, pictures.data.suffix.lower().removeprefix(".")).rstrip("\n") + "\n"
+        write_whole(pictures.data, text.encode(), force=out.force, option="--data")
+        print(f"wrote {pictures.data}", file=sys.stderr)
+    if pictures.terminal:
+        from rooflinecli.report.plot.scene import scene
+        from rooflinecli.report.plot.terminal import show
+
+        emit(show(scene(chart)))
+    if not pictures.terminal or out.output is not None:
+        emit(render(shown, shape), out.output, force=out.force)
+
+
+group = typer.Typer(add_completion=False)
+group.command("roofline", cls=_PlotCommand, context_settings={"help_option_names": ["-h", "--help"]})(command)
