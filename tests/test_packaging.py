@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -50,6 +51,13 @@ def pip(python: Path, *arguments: str) -> None:
 def probe(python: Path, folder: Path) -> list[str]:
     done = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, cwd=folder, check=True)
     return done.stdout.split()
+
+
+def test_every_package_is_listed() -> None:
+    # A folder that is not listed works in a checkout and is missing from a wheel.
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "rooflinecli").rglob("*.py")}
+    assert listed == {".".join(folder.parts) for folder in folders} | {"rooflinecli.kernels", "rooflinecli.profiles"}
 
 
 @pytest.mark.slow
