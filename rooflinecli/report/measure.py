@@ -42,9 +42,10 @@ def drawn(measurement: Measurement) -> str:
     import json
 
     from rooflinecli.report.plot.read import chart_from_text
-    from rooflinecli.report.plot.terminal import terminal
+    from rooflinecli.report.plot.scene import scene
+    from rooflinecli.report.plot.terminal import show
 
-    return terminal(chart_from_text(json.dumps(view(measurement).document)))
+    return show(scene(chart_from_text(json.dumps(view(measurement).document))))
 
 
 def device_document(identity: Identity | None) -> dict[str, Any] | None:

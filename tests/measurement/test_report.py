@@ -97,3 +97,9 @@ def test_an_infinite_error_is_no_number_in_json() -> None:
     document = json.loads(render(report.view(run(FakeKernel(), device=FakeDevice(), judge=never)), "json"))
     assert document["points"][0]["correctness"]["error"] is None
     assert document["points"][0]["status"] == "wrong"
+
+
+def test_the_picture_in_the_terminal(measured: Measurement) -> None:
+    drawn = report.drawn(measured)
+    assert "FLOP/s" in drawn
+    assert "measured" in drawn
