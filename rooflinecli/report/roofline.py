@@ -105,7 +105,6 @@ def spread(low: float, high: float) -> str:
 
 def _points_sheet(chart: Chart, name: str, points: list[Point]) -> Sheet:
     peaks = {(roof.run, roof.gpu, roof.dtype): roof.rate for roof in chart.roofs if roof.kind == "compute"}
-    labels = {roof.id: roof.label for roof in chart.roofs}
     columns = ["intensity", "attainable", "of the peak", "bound by", "time at least"]
     measured = any(point.measured for point in points)
     columns += ["measured", "of the roof"] if measured else []
@@ -120,15 +119,29 @@ def _points_sheet(chart: Chart, name: str, points: list[Point]) -> Sheet:
                 f"{point.intensity:.4g} FLOP/B",
                 format_rate(point.attainable, "FLOP/s"),
                 "—" if peak is None else f"{point.attainable / peak:.1%}",
-                labels.get(point.bound_by, point.bound_by),
+                bound_label(chart, point),
                 format_seconds(point.seconds_at_least),
             ]
             if measured:
-                above = f", above {', '.join(labels.get(one, one) for one in point.above)}" if point.above else ""
+                above = (
+                    f", above {', '.join(ceiling_label(chart, point, one) for one in point.above)}"
+                    if point.above
+                    else ""
+                )
                 cells += [format_seconds(point.seconds), f"{point.share:.1%}{above}"] if point.measured else ["—", "—"]
             lines.append(Line(point_label(point), cells))
         sections.append(Section(f"level: {LEVEL_NAMES[level]}", lines))
     return Sheet(f"{name}: points", columns, sections, subtitle=[chart.title], notes=list(chart.notes))
+
+
+def ceiling_label(chart: Chart, point: Point, name: str) -> str:
+    """What the ceiling `name` of the point's own GPU is called."""
+    return next((roof.label for roof in chart.roofs if (roof.gpu, roof.id) == (point.gpu, name)), name)
+
+
+def bound_label(chart: Chart, point: Point) -> str:
+    """What binds the point, in words."""
+    return ceiling_label(chart, point, point.bound_by)
 
 
 def point_label(point: Point) -> str:

@@ -10,7 +10,7 @@ from rooflinecli.report.plot import labels
 from rooflinecli.report.plot.chart import Level
 from rooflinecli.report.plot.labels import Board, Box, Frame, Segment
 from rooflinecli.report.plot.legend import Entry, entries, wrapped
-from rooflinecli.report.plot.scene import RoofLine, Scene
+from rooflinecli.report.plot.scene import RoofLine, Scene, by_importance
 from rooflinecli.report.plot.style import PALETTES, Palette, Theme, marker, mixed
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SETTINGS = {
     "svg.hashsalt": "rooflinecli",
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
-    "font.family": "DejaVu Sans",
+    "font.family": ["DejaVu Sans", "sans-serif"],
     "axes.unicode_minus": False,
     "text.parse_math": False,
 }
@@ -69,10 +69,9 @@ def _figure(scene: Scene, palette: Palette) -> Figure:
     _points(axes, scene, frame, board, palette)
     _words(axes, scene, frame, board, palette)
     sheet.text(_LEFT / _WIDTH, 1 - 17 / height, scene.title, size=_TITLE, weight="bold", color=palette.ink)
-    subtitle = wrapped(scene.subtitle, across, lambda text: _size(text, _TEXT)[0])
-    sheet.text(
-        _LEFT / _WIDTH, 1 - 33 / height, subtitle[0] + (" ..." if subtitle[1:] else ""), size=_TEXT, color=palette.soft
-    )
+    lines = wrapped(scene.subtitle, across, lambda text: _size(text, _TEXT)[0]) or [""]
+    subtitle = lines[0] + (" ..." if lines[1:] else "")
+    sheet.text(_LEFT / _WIDTH, 1 - 33 / height, subtitle, size=_TEXT, color=palette.soft)
     _legend(sheet, legend, height, depth, palette)
     return sheet
 
@@ -80,6 +79,7 @@ def _figure(scene: Scene, palette: Palette) -> Figure:
 def _axes(axes: Axes, scene: Scene, palette: Palette) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    axes.patch.set_gid("axes")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(*scene.x)
@@ -116,10 +116,11 @@ def _roofs(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palett
                 linewidth=0,
                 zorder=1,
             )
-    for ridge in scene.ridges:
+    for index, ridge in enumerate(scene.ridges):
         colour = _colour(ridge.level, ridge.variant, palette)
         x, y = ridge.ridge.intensity, ridge.ridge.flops_per_s
-        axes.plot([x, x], [scene.y[0], y], color=colour, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1.5)
+        axes.plot([x, x], [scene.y[0], y], color=colour, linewidth=0.7, linestyle=(0, (1, 2)), zorder=1.5,
+                  gid=f"ridge-{index}")  # fmt: skip
         board.hairs.append((*frame.place(x, scene.y[0]), *frame.place(x, y)))
 
 
@@ -133,7 +134,7 @@ def _points(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palet
         style = "-" if track.marks[0].point.measured else (0, (4, 1.2))
         xs, ys = [mark.x for mark in track.marks], [mark.y for mark in track.marks]
         axes.plot(xs, ys, color=colour, linewidth=1.0, linestyle=style, alpha=0.75, zorder=3)
-    for mark in scene.marks:
+    for index, mark in enumerate(scene.marks):
         point, colour = mark.point, _colour(mark.point.level, mark.variant, palette)
         size = _MARK - 1.4 * min(mark.variant, 2)
         if point.bytes_low < point.bytes_high:
@@ -144,7 +145,7 @@ def _points(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palet
                       markeredgecolor=palette.alarm, markeredgewidth=1.3, zorder=3.8)  # fmt: skip
         axes.plot([mark.x], [mark.y], marker=marker(point.algorithm)[0], markersize=size, markeredgecolor=colour,
                   markerfacecolor=colour if point.measured else palette.paper, markeredgewidth=1.3,
-                  zorder=4)  # fmt: skip
+                  zorder=4, gid=f"point-{index}", linestyle="none", clip_on=False)  # fmt: skip
         board.shapes.append(Box(*frame.place(mark.x, mark.y), size + 2, size + 2))
     if scene.shift is not None:
         one, other = scene.shift
@@ -161,9 +162,7 @@ def _words(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palett
         rows = (3.0, 3 + size[1] + 3, 3 + 2 * size[1] + 6, 3 + 3 * size[1] + 9)
         places = [Box(x + side * (size[0] / 2 + 3), row + size[1] / 2, *size) for row in rows for side in (1, -1)]
         _put(axes, board, ridge.label, places, _SMALL, _colour(ridge.level, min(ridge.variant, 1), palette, words=True))
-    for line in sorted(
-        scene.lines, key=lambda each: ("compute", "bandwidth", "kernel", "reference").index(each.roof.kind)
-    ):
+    for line in by_importance(scene.lines):
         size, segment = _size(line.label, _SMALL), _segment(frame, line)
         slanted = line.roof.kind == "bandwidth"
         along = labels.along_slope(segment, size, 2.5) if slanted else labels.along_flat(segment, size, 2.5)

@@ -112,7 +112,7 @@ def along_slope(line: Segment, size: tuple[float, float], gap: float) -> Iterabl
     reach = (size[0] / 2 + gap) / length if length else 1.0
     for side in (1, -1):
         off = side * (size[1] / 2 + gap)
-        for share in (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1):
+        for share in (0.5, 0.6, 0.4, 0.7, 0.3, 0.8, 0.2, 0.9, 0.1, 0.0, 1.0):
             at = min(max(share, reach), 1 - reach) if reach < 0.5 else share
             x, y = line[0] + at * (line[2] - line[0]), line[1] + at * (line[3] - line[1])
             yield Box(x - off * sin, y + off * cos, *size, math.degrees(angle))

@@ -12,10 +12,10 @@ from typing import Any
 from rooflinecli.report.formats import render
 from rooflinecli.report.plot.chart import LEVELS, Level
 from rooflinecli.report.plot.legend import origin
-from rooflinecli.report.plot.scene import LEVEL_WORDS, Mark, RoofLine, Scene, kernel_key
+from rooflinecli.report.plot.scene import LEVEL_WORDS, Mark, RoofLine, Scene, by_importance, kernel_key
 from rooflinecli.report.plot.style import HOLLOW, PALETTES, marker
 from rooflinecli.report.plot.terminal import short_label
-from rooflinecli.report.roofline import LEVEL_NAMES, document, point_label, view
+from rooflinecli.report.roofline import LEVEL_NAMES, bound_label, ceiling_label, document, point_label, view
 from rooflinecli.units import format_bytes, format_rate, format_seconds
 
 _WEB = Path(__file__).parent / "web"
@@ -253,8 +253,7 @@ def _labels(scene: Scene) -> Iterator[dict[str, Any]]:
             "y1": ridge.ridge.flops_per_s / unit, "ink": [ridge.level, min(_TINTS[min(ridge.variant, 3)], 0.2)],
             "meta": _ridge_meta(ridge),
         }  # fmt: skip
-    order = ("compute", "bandwidth", "kernel", "reference")
-    for line in sorted(scene.lines, key=lambda each: order.index(each.roof.kind)):
+    for line in by_importance(scene.lines):
         yield {
             "kind": "slope" if line.roof.kind == "bandwidth" else "flat",
             "text": line.label, "short": short_label(line),
@@ -277,11 +276,6 @@ def _kernel_name(scene: Scene, mark: Mark) -> str:
     return ", ".join([name, *words])
 
 
-def _bound(scene: Scene, mark: Mark) -> str:
-    labels = {roof.id: roof.label for roof in scene.chart.roofs if roof.gpu == mark.point.gpu}
-    return labels.get(mark.point.bound_by, mark.point.bound_by)
-
-
 def _hover(scene: Scene, mark: Mark) -> str:
     point = mark.point
     interval = ""
@@ -295,7 +289,7 @@ def _hover(scene: Scene, mark: Mark) -> str:
         f"{_state(point.measured)} {format_rate(point.flops_per_s, 'FLOP/s')}",
         f"attainable {format_rate(point.attainable, 'FLOP/s')}",
         f"share of roof {point.share:.1%}",
-        f"bound by {html.escape(_bound(scene, mark))}",
+        f"bound by {html.escape(bound_label(scene.chart, point))}",
         f"time {format_seconds(point.seconds)}" + ("" if point.measured else " at least"),
     ]
     if point.measured:
@@ -303,7 +297,9 @@ def _hover(scene: Scene, mark: Mark) -> str:
     if point.tile:
         lines.append(f"tile {html.escape(point.tile)}")
     if point.above:
-        lines.append(f"<b>above {html.escape(', '.join(point.above))}</b>")
+        lines.append(
+            f"<b>above {html.escape(', '.join(ceiling_label(scene.chart, point, name) for name in point.above))}</b>"
+        )
     return "<br>".join(lines)
 
 
@@ -312,5 +308,5 @@ def _row(scene: Scene, mark: Mark) -> list[str]:
     return [
         _kernel_name(scene, mark), scene.chart.gpus.get(point.gpu, point.gpu), LEVEL_NAMES[point.level],
         f"{point.intensity:.4g}", format_rate(point.flops_per_s, "FLOP/s"), format_rate(point.attainable, "FLOP/s"),
-        f"{point.share:.1%}", _bound(scene, mark), format_seconds(point.seconds),
+        f"{point.share:.1%}", bound_label(scene.chart, point), format_seconds(point.seconds),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rooflinecli.report.plot.chart import LEVELS, Chart, Level, Point, Ridge, Roof
-from rooflinecli.report.roofline import LEVEL_NAMES, spread
+from rooflinecli.report.roofline import LEVEL_NAMES, ceiling_label, spread
 from rooflinecli.sweep import COUNTS, count_label
 from rooflinecli.units import format_rate
 
@@ -372,8 +372,7 @@ def _notes(chart: Chart, marks: Sequence[Mark], far: Sequence[Roof]) -> Iterable
         )
     for mark in marks:
         if mark.point.above:
-            labels = {roof.id: roof.label for roof in chart.roofs if roof.gpu == mark.point.gpu}
-            names = ", ".join(labels.get(name, name) for name in mark.point.above)
+            names = ", ".join(ceiling_label(chart, mark.point, name) for name in mark.point.above)
             at = "".join(f" {name}={count_label(value)}" for name, value in mark.point.at.items())
             yield f"Above a roof: {mark.name}{at} at level {LEVEL_NAMES[mark.point.level]} is over {names}."
     slopes = {(roof.gpu, roof.level) for roof in chart.roofs if roof.kind == "bandwidth"}
@@ -386,7 +385,7 @@ def _notes(chart: Chart, marks: Sequence[Mark], far: Sequence[Roof]) -> Iterable
     yield from chart.notes
 
 
-def levels_in(scene_: Scene) -> tuple[Level, ...]:
-    """Levels that something is drawn for, in order."""
-    used = {mark.point.level for mark in scene_.marks} | {line.roof.level for line in scene_.lines}
-    return tuple(level for level in LEVELS if level in used)
+def by_importance(lines: Iterable[RoofLine]) -> list[RoofLine]:
+    """Lines in the order their labels are placed: peaks, then slopes from the steepest, then units, then references."""
+    order = ("compute", "bandwidth", "kernel", "reference")
+    return sorted(lines, key=lambda line: (order.index(line.roof.kind), -line.roof.rate))

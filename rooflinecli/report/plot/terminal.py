@@ -16,9 +16,9 @@ from rooflinecli.report.plot.canvas import Canvas
 from rooflinecli.report.plot.chart import Level
 from rooflinecli.report.plot.labels import Frame
 from rooflinecli.report.plot.legend import entries, origin, wrapped
-from rooflinecli.report.plot.scene import LEVEL_WORDS, Mark, RoofLine, Scene
+from rooflinecli.report.plot.scene import LEVEL_WORDS, Mark, RoofLine, Scene, by_importance
 from rooflinecli.report.plot.style import HOLLOW, marker
-from rooflinecli.report.roofline import LEVEL_NAMES, point_label
+from rooflinecli.report.roofline import LEVEL_NAMES, bound_label, point_label
 from rooflinecli.units import format_rate
 
 MAX_LISTED = 12
@@ -140,8 +140,7 @@ def _label(canvas: Canvas, scene: Scene, cell: Any, taken: set[tuple[int, int]])
         rows = [canvas.height - 1 - up for up in range(4)]
         places = [place for row in rows for place in ((column + 2, row), (column - 1 - len(text), row))]
         canvas.put(places, text, _COLOURS[ridge.level], taken)
-    order = ("compute", "bandwidth", "kernel", "reference")
-    for line in sorted(scene.lines, key=lambda each: order.index(each.roof.kind)):
+    for line in by_importance(scene.lines):
         text = short_label(line)
         if line.roof.kind == "bandwidth":
             places = []
@@ -222,10 +221,11 @@ def _listed(scene: Scene, width: int) -> Iterable[Text]:
     for mark in scene.marks:
         point = mark.point
         words = f"{LEVEL_NAMES[point.level]} {point.intensity:.4g} FLOP/B, {format_rate(point.flops_per_s, 'FLOP/s')}"
-        bound = next((line.roof.label for line in scene.lines if line.roof.id == point.bound_by), point.bound_by)
         reached = f"{point.share:.1%} of its roof, " if point.measured else ""
         gpu = f", {scene.variants[mark.variant]}" if scene.variants else ""
-        yield from _block("  ", f"{point_label(point)}{gpu}: {words}, {reached}bound by {bound}", width, "")
+        yield from _block(
+            "  ", f"{point_label(point)}{gpu}: {words}, {reached}bound by {bound_label(scene.chart, point)}", width, ""
+        )
 
 
 def _block(sign: str, text: str, width: int, style: str) -> Iterator[Text]:
