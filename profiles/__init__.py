@@ -1,0 +1,1 @@
+"""One YAML file a GPU; see docs/profiles.md."""
