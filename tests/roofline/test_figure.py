@@ -110,7 +110,7 @@ def test_bandwidth_labels_lie_along_their_slopes() -> None:
 def test_points_above_a_roof_are_flagged_in_words() -> None:
     _, drawing = drawing_of("above the roof")
     text = " ".join(words.text for words in drawing.words)
-    assert "Above a roof: flash2 at level HBM is over" in text
+    assert "Above a roof: flash2 is over fp16 tensor dense, exponentials" in text
 
 
 def test_what_is_not_drawn_is_said_with_the_reason() -> None:

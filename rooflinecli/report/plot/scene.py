@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rooflinecli.report.plot.chart import LEVELS, Chart, Level, Point, Ridge, Roof
-from rooflinecli.report.roofline import LEVEL_NAMES, ceiling_label, spread
+from rooflinecli.report.roofline import ceiling_label, spread
 from rooflinecli.sweep import COUNTS, count_label
 from rooflinecli.units import format_rate
 
 # A unit that would only bind this many times above the peak is named, not drawn: it would flatten the picture.
 _FAR_ABOVE = 2.5
+# More kernels than this are not called by name beside their points.
+_CALLED_OUT = 12
 # What each level's bytes and FLOPs are, for whoever reads the picture without the manual.
 LEVEL_WORDS: dict[Level, str] = {
     "hbm": "HBM: executed FLOP per byte behind the L2",
@@ -339,12 +341,14 @@ def _callouts(marks: Sequence[Mark], tracks: Sequence[Track], variants: Sequence
     for mark in marks:
         groups.setdefault((*kernel_key(mark), mark.point.level == "textbook"), []).append(mark)
     several = len({mark.point.level for mark in marks}) > 1
+    if len(groups) > _CALLED_OUT:
+        return
     for group in groups.values():
         mark = max(group, key=lambda each: each.x)
         point = mark.point
         if several and len(variants) > 1 and point.level == "textbook":
             continue  # many machines: the colour says it
-        over = f", above {', '.join(point.above)}" if point.above else ""
+        over = ", above a roof" if point.above else ""
         book = " (textbook)" if several and point.level == "textbook" else ""
         rate = format_rate(point.flops_per_s, "FLOP/s")
         detail = f"{point.intensity:.4g} FLOP/B, {rate}" if len(group) == 1 else rate
@@ -370,11 +374,7 @@ def _notes(chart: Chart, marks: Sequence[Mark], far: Sequence[Roof]) -> Iterable
             f"Not drawn: {roof_label(roof, chart.gpus.get(roof.gpu, roof.gpu) if len(chart.gpus) > 1 else '')}, "
             f"more than {_FAR_ABOVE:g} times the peak."
         )
-    for mark in marks:
-        if mark.point.above:
-            names = ", ".join(ceiling_label(chart, mark.point, name) for name in mark.point.above)
-            at = "".join(f" {name}={count_label(value)}" for name, value in mark.point.at.items())
-            yield f"Above a roof: {mark.name}{at} at level {LEVEL_NAMES[mark.point.level]} is over {names}."
+    yield from dict.fromkeys(_over(chart, mark) for mark in marks if mark.point.above)
     slopes = {(roof.gpu, roof.level) for roof in chart.roofs if roof.kind == "bandwidth"}
     for gpu in chart.gpus:
         if any(m.point.gpu == gpu and m.point.level == "sm" for m in marks) and (gpu, "sm") not in slopes:
@@ -383,6 +383,20 @@ def _notes(chart: Chart, marks: Sequence[Mark], far: Sequence[Roof]) -> Iterable
         who = f" ({lost.gpu})" if lost.gpu and len(chart.gpus) > 1 else ""
         yield f"Not drawn: {lost.what}{who}: {lost.reason}."
     yield from chart.notes
+
+
+def _over(chart: Chart, mark: Mark) -> str:
+    """Why a point is flagged; the same words for the levels of one kernel, whose height is one."""
+    point = mark.point
+    at = "".join(f" {name}={count_label(value)}" for name, value in point.at.items())
+    if point.level == "textbook":
+        return (
+            f"Above a roof: {mark.name}{at} is over the textbook's, which charges to HBM what the L2 serves"
+            if "hbm" in point.above and len(point.above) == 1
+            else f"Above a roof: {mark.name}{at} is over every roof of the textbook"
+        ) + "."
+    names = ", ".join(ceiling_label(chart, point, name) for name in point.above)
+    return f"Above a roof: {mark.name}{at} is over {names}: a figure of the GPU, a count or a time is wrong."
 
 
 def by_importance(lines: Iterable[RoofLine]) -> list[RoofLine]:

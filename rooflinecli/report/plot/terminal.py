@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from itertools import groupby, pairwise
 from typing import Any
 
 from rich.console import Console
@@ -72,8 +73,8 @@ def _axes(scene: Scene, width: int, rows: int, unicode: bool, colour: bool) -> I
     yield Text(scene.y_unit[1], style="dim")
     for row in range(canvas.height):
         line = Text(f"{at_row.get(row, ''):>{margin - 2}} {'┤' if unicode and row in at_row else bar}", style="dim")
-        for character, style in canvas.row(row):
-            line.append(character, style=style if colour else "")
+        for style, run in groupby(canvas.row(row), key=lambda cell: cell[1]):
+            line.append("".join(character for character, _ in run), style=style if colour else "")
         yield line
     ticks_x = {int(frame.place(tick, scene.y[0])[0]): f"{tick:g}" for tick in _decades(scene.x)}
     axis = "".join(notch if column in ticks_x else flat for column in range(canvas.width))
@@ -84,7 +85,7 @@ def _axes(scene: Scene, width: int, rows: int, unicode: bool, colour: bool) -> I
         if all(letter == " " for letter in words[max(0, start - 1) : start + len(name) + 1]):
             words[start : start + len(name)] = name
     yield Text(" " * margin + "".join(words), style="dim")
-    label = "arithmetic intensity (FLOP/B)"
+    label = "arithmetic intensity (FLOP/B)" if canvas.width > 30 else "FLOP/B"
     yield Text(" " * max(0, margin + (canvas.width - len(label)) // 2) + label, style="dim")
 
 
@@ -109,14 +110,14 @@ def _draw(canvas: Canvas, frame: Frame, scene: Scene, colour: bool) -> None:
     for one, other in scene.ties:
         canvas.line(*cell(one.x, one.y), *cell(other.x, other.y), style="dim", dash=(1, 3), letter=".")
     for track in scene.tracks:
-        for first, second in zip(track.marks, track.marks[1:], strict=False):
+        for first, second in pairwise(track.marks):
             style = _COLOURS[first.point.level]
             canvas.line(*cell(first.x, first.y), *cell(second.x, second.y), style=style, dash=(1, 0), letter=".")
     taken: set[tuple[int, int]] = set()
     for mark in scene.marks:
         x, y = cell(mark.x, mark.y)
         column, row = int(x), int(y)
-        if (column, row) in taken and not colour:
+        if (column, row) in taken and not colour and not scene.tracks:
             column = next((c for c in (column + 2, column - 2) if (c, row) not in taken), column)
         canvas.glyph(column, row, _glyph(mark, canvas.unicode), f"bold {_COLOURS[mark.point.level]}")
         taken.add((column, row))
