@@ -29,7 +29,7 @@ def resolve(asked: str, identity: Identity, *, allow_mismatch: bool = False) -> 
         profile = load_profile(asked)
     if allow_mismatch or describes(profile, identity):
         return profile
-    if present is not None and asked.lower() in _families(present):
+    if present is not None and profile.family == present.family and not _is_exact(asked, profile):
         return present
     raise InputError(
         f"--gpu {asked}: is {profile.name}, but the GPU here is {identity.name}",
@@ -40,7 +40,7 @@ def resolve(asked: str, identity: Identity, *, allow_mismatch: bool = False) -> 
 def describing(identity: Identity) -> Profile | None:
     """The bundled or user profile whose device names hold this card's, or None. Memory tells members apart that
     drivers give one name."""
-    found = [profile for profile in map(load_profile, _ids()) if describes(profile, identity)]
+    found = [profile for profile in list_profiles() if describes(profile, identity)]
     return min(found, key=lambda profile: _distance(profile, identity), default=None)
 
 
@@ -55,16 +55,11 @@ def normal(name: str) -> str:
     return " ".join(word for word in words if word not in ("nvidia", "tesla", "geforce", "amd"))
 
 
-def _ids() -> list[str]:
-    return [profile if isinstance(profile, str) else profile.id for profile in list_profiles()]
-
-
-def _families(profile: Profile) -> set[str]:
-    """Words a family is asked for by: the beginnings of the id, part by part."""
-    parts = profile.id.lower().split("-")
-    return {"-".join(parts[:end]) for end in range(1, len(parts) + 1)}
-
-
 def _distance(profile: Profile, identity: Identity) -> float:
     capacity = profile.dram.capacity
     return abs(float(capacity.value) - identity.memory) if capacity is not None else float("inf")
+
+
+def _is_exact(asked: str, profile: Profile) -> bool:
+    """Whether a name means this one member: its id or its file, rather than a family's alias."""
+    return asked.strip().lower() == profile.id or asked == profile.origin

@@ -54,7 +54,7 @@ def datasheet(base: Profile | None, kind: str) -> float | None:
     elif kind == "exp":
         figure = base.exp_rate
     else:
-        figure = base.peaks.get(kind)
+        figure = next((peak for name, peak in base.peaks.items() if name == kind), None)
     return None if figure is None else float(figure.value)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rooflinecli.hardware import load_profile
+from rooflinecli.hardware.reader import parse_profile
 from rooflinecli.measurement.calibrate import (
     Calibration,
     Ceiling,
@@ -18,8 +21,11 @@ from rooflinecli.measurement.calibrate import (
     effective_capacity,
     l2_plateau,
 )
+from rooflinecli.measurement.calibrated import calibrated_profile
 from rooflinecli.measurement.probes import footprints, stream_elements
 from rooflinecli.measurement.statistics import summarize
+from rooflinecli.report import calibrate as report
+from rooflinecli.report.formats import render
 from tests.measurement.fake import CALM, H200, FakeDevice, OutOfMemoryError
 
 MIB = 1 << 20
@@ -138,3 +144,74 @@ def test_arrays_are_whole_shares_and_fit(free: int) -> None:
     assert elements % (4096 * 132 * 6) == 0
     assert 4 * elements <= max(2 << 30, 4 * 4096 * 132 * 6)
     assert 3 * 4 * elements <= free
+
+
+def whole(device: FakeDevice | None = None) -> Calibration:
+    """A calibration of every kind, each run of which takes 1 ms."""
+    amounts = {"hbm_read": 4.4e9, "hbm_write": 4.0e9, "hbm_copy": 4.2e9, "hbm_triad": 4.3e9}
+    probes = [probe(kind, int(amount), 2 << 30) for kind, amount in amounts.items()]
+    probes += [probe("fp16_tensor", 790 * 10**9, unit="FLOP/s"), probe("exp", 4 * 10**9, unit="op/s")]
+    probes += [probe("shared_memory", 33 * 10**9), Probe("launch", "s", lambda: Prepared(lambda: None, 1), "")]
+    probes += [Probe("int8_tensor", "FLOP/s", lambda: Prepared(lambda: 1 / 0, 1), "")]
+    curve = [probe("l2_read_curve", 8 * 10**9 if size < 30 * MIB else 44 * 10**8, size) for size in footprints(H200)]
+    return calibrate(device or FakeDevice(1e-3), probes, curve)
+
+
+def test_a_calibrated_profile_is_a_profile() -> None:
+    # GIVEN an H200 that reads at 4.4 TB/s where its datasheet says 4.8
+    base = load_profile("h200")
+    found = parse_profile(calibrated_profile(whole(), base), "written.yaml")
+    # THEN what was measured is the ceiling, says so, and holds at its clock
+    assert found.dram.bandwidth is not None
+    assert found.dram.bandwidth.value == pytest.approx(4.4e12)
+    assert found.dram.bandwidth.source.startswith("measured on NVIDIA H200")
+    assert found.dram.bandwidth.is_measured
+    assert found.l2.bandwidth is not None
+    assert found.l2.bandwidth.value == pytest.approx(8e12)
+    assert found.peaks["fp16_tensor"].value == pytest.approx(790e12)
+    assert found.peaks["fp16_tensor"].clock == pytest.approx(1.98e9)
+    assert found.exp_rate is not None
+    assert found.exp_rate.value == pytest.approx(4e12, rel=1e-5)
+    assert found.shared_memory_bandwidth is not None
+    assert found.shared_memory_bandwidth.value == pytest.approx(33e12, rel=1e-5)
+    # AND what was not measured keeps the datasheet's figure and its source
+    for name in ("fp8_tensor", "fp64_vector", "int8_tensor"):
+        assert found.peaks[name] == base.peaks[name]
+    assert found.dram.capacity == base.dram.capacity
+    assert (found.sm.registers, found.sm_count, found.power) == (base.sm.registers, base.sm_count, base.power)
+    # AND every figure is there with its interval and versions
+    kinds = [one.kind for one in found.measured]
+    assert {"hbm_read", "hbm_write", "hbm_copy", "hbm_triad", "l2_read", "launch", "fp16_tensor"} <= set(kinds)
+    assert kinds.count("l2_read_curve") == len(footprints(H200))
+    assert all(one.low <= one.median <= one.high for one in found.measured)
+    assert all(one.versions == {"torch": "2.11.0", "triton": "3.6.0"} for one in found.measured)
+
+
+def test_calibrating_twice_does_not_pile_up_names() -> None:
+    once = parse_profile(calibrated_profile(whole(), load_profile("h200")), "once.yaml")
+    twice = parse_profile(calibrated_profile(whole(), once), "twice.yaml")
+    assert (twice.id, twice.name) == (once.id, once.name) == ("h200-sxm-141gb-calibrated", once.name)
+
+
+def test_a_card_without_a_profile_gets_one() -> None:
+    odd = replace(H200, name="NVIDIA Oddity 9000", capability=(12, 0))
+    found = parse_profile(calibrated_profile(whole(FakeDevice(1e-3, identity=odd)), None), "odd.yaml")
+    assert (found.id, found.compute_capability) == ("oddity-9000-calibrated", "12.0")
+    assert found.device_names == ("NVIDIA Oddity 9000",)
+    assert found.sm_count is not None
+    assert found.sm_count.value == 132
+    assert found.sm.registers is None
+    assert found.exp_rate is not None
+    assert found.exp_rate.value == pytest.approx(4e12, rel=1e-5)
+    [effective] = [one for one in found.measured if one.kind == "l2_effective_capacity"]
+    assert 20 * MIB < effective.median < 40 * MIB
+
+
+def test_figures_beside_the_datasheets() -> None:
+    text = render(report.view(whole(), load_profile("h200")), "table")
+    assert "91.7%" in text  # 4.4 of 4.8 TB/s
+    assert "79.8%" in text  # 790 of 989.4 TFLOP/s
+    assert "Effective capacity" in text
+    document = json.loads(render(report.view(whole(), None), "json"))
+    assert document["schema"] == "rooflinecli/calibrate/1"
+    assert len(document["l2_curve"]) == len(footprints(H200))

@@ -54,8 +54,9 @@ def test_part_of_a_name_is_not_the_name() -> None:
 
 
 def test_an_unknown_profile_is_named() -> None:
-    with pytest.raises(InputError, match="--gpu h2000"):
+    with pytest.raises(InputError) as caught:
         resolve("h2000", H200)
+    assert caught.value.message.startswith("--gpu h2000: ")
 
 
 def test_names_without_vendors() -> None:
