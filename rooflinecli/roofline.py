@@ -23,7 +23,10 @@ MemoryModel = Literal["textbook", "l2"]
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """A rate no kernel exceeds. `id` is its name in JSON, `rate` is in `unit`, `source` says where it is from."""
+    """A rate no kernel exceeds. `id` is its name in JSON, `rate` is in `unit`, `source` says where it is from.
+
+    measured: somebody timed it, rather than promised it in a datasheet.
+    """
 
     id: str
     label: str
@@ -31,6 +34,7 @@ class Ceiling:
     unit: str
     source: str
     clock: float | None = None
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,7 @@ def textbook(cost: Cost, profile: Profile, dtype: DType, naive: Cost | None = No
 
 
 def _ceiling(name: str, label: str, figure: Figure) -> Ceiling:
-    return Ceiling(name, label, figure.value, figure.unit, figure.source, figure.clock)
+    return Ceiling(name, label, figure.value, figure.unit, figure.source, figure.clock, figure.is_measured)
 
 
 def _bound(ceiling: Ceiling, amount: int, cost: Cost) -> Bound:

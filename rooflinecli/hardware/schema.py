@@ -227,6 +227,6 @@ class Profile(_Strict):
             value=each.value * self.sm_count.value * clock.value,
             unit=unit,
             source=f"{each.value} {each.unit} ({each.source}) x {self.sm_count.value} SMs x {clock.value / 1e6:g} MHz",
-            kind="derived",
+            kind="measured" if each.is_measured else "derived",
             clock=clock.value,
         )

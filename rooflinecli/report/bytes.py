@@ -50,9 +50,12 @@ def _gpu(profile: Profile, account: Account) -> dict[str, Any]:
         for bound in result.bounds
     }
     figures = {
-        name: {"value": ceiling.rate, "unit": ceiling.unit, "source": ceiling.source, "clock_hz": ceiling.clock}
+        name: {
+            "label": ceiling.label, "value": ceiling.rate, "unit": ceiling.unit, "source": ceiling.source,
+            "clock_hz": ceiling.clock, "measured": ceiling.measured,
+        }
         for name, ceiling in ceilings.items()
-    }
+    }  # fmt: skip
     return {"id": profile.id, "name": profile.name, **figures}
 
 

@@ -64,8 +64,8 @@ def gpu_document(profile: Profile | None, points: tuple[Point, ...]) -> dict[str
         return None
     ceilings = {
         bound.ceiling.id: {
-            "value": bound.ceiling.rate, "unit": bound.ceiling.unit,
-            "source": bound.ceiling.source, "clock_hz": bound.ceiling.clock,
+            "label": bound.ceiling.label, "value": bound.ceiling.rate, "unit": bound.ceiling.unit,
+            "source": bound.ceiling.source, "clock_hz": bound.ceiling.clock, "measured": bound.ceiling.measured,
         }
         for point in points if point.prediction is not None
         for bound in point.prediction.bounds

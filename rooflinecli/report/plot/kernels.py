@@ -86,9 +86,7 @@ def from_account(account: Account, at: Mapping[str, Any] | None = None) -> tuple
             profile.id,
             profile.name,
             {
-                each.id: Ceiling(
-                    each.id, each.label, each.rate, each.unit, each.source, each.clock, is_measured(each.source)
-                )
+                each.id: Ceiling(each.id, each.label, each.rate, each.unit, each.source, each.clock, each.measured)
                 for each in ceilings(profile, unit).values()
             },
         )
@@ -116,8 +114,3 @@ def from_account(account: Account, at: Mapping[str, Any] | None = None) -> tuple
             )
         )
     return machines, kernels
-
-
-def is_measured(source: str) -> bool:
-    """Whether a figure's source says that somebody measured it, rather than printed it in a datasheet."""
-    return source.strip().lower().startswith(("measured", "calibrated"))

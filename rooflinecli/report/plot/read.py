@@ -18,7 +18,7 @@ from rooflinecli.dtypes import compute_dtype
 from rooflinecli.errors import InputError, RooflineError
 from rooflinecli.report.plot.build import chart
 from rooflinecli.report.plot.chart import SCHEMA, Chart, Roof, Undrawable
-from rooflinecli.report.plot.kernels import Ceiling, Kernel, Machine, is_measured, tile_text
+from rooflinecli.report.plot.kernels import Ceiling, Kernel, Machine, tile_text
 from rooflinecli.report.plot.title import title
 
 Parts = tuple[list[Machine], list[Kernel], list[Undrawable]]
@@ -190,7 +190,7 @@ def _machine(gpu: Mapping[str, Any]) -> Machine:
             if not 0 < rate < float("inf"):
                 raise InputError(f"ceiling {name} of {gpu['id']} is {rate}")
             found[name] = Ceiling(
-                name, label, rate, figure["unit"], source, figure.get("clock_hz"), is_measured(source)
+                name, label, rate, figure["unit"], source, figure.get("clock_hz"), bool(figure.get("measured"))
             )
     return Machine(gpu["id"], gpu["name"], found)
 

@@ -23,7 +23,7 @@ from rooflinecli.report.roofline import LEVEL_NAMES, bound_label, point_label
 from rooflinecli.units import format_rate
 
 MAX_LISTED = 12
-_COLOURS: dict[Level, str] = {"hbm": "blue", "sm": "magenta", "textbook": "yellow"}
+_COLOURS: dict[Level, str] = {"hbm": "bright_blue", "sm": "bright_magenta", "textbook": "yellow"}
 _LETTERS: dict[Level, str] = {"hbm": "h", "sm": "s", "textbook": "t"}
 # What a terminal that knows no Unicode shows instead of the rest of the words.
 _PLAIN = str.maketrans({"–": "-", "·": ".", "×": "x", "…": "...", "—": "-", "≥": ">=", "≤": "<="})
@@ -72,7 +72,8 @@ def _axes(scene: Scene, width: int, rows: int, unicode: bool, colour: bool) -> I
     bar, corner, flat, notch = ("│", "└", "─", "┴") if unicode else ("|", "+", "-", "+")
     yield Text(scene.y_unit[1], style="dim")
     for row in range(canvas.height):
-        line = Text(f"{at_row.get(row, ''):>{margin - 2}} {'┤' if unicode and row in at_row else bar}", style="dim")
+        line = Text()
+        line.append(f"{at_row.get(row, ''):>{margin - 2}} {'┤' if unicode and row in at_row else bar}", style="dim")
         for style, run in groupby(canvas.row(row), key=lambda cell: cell[1]):
             line.append("".join(character for character, _ in run), style=style if colour else "")
         yield line
