@@ -13,7 +13,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rooflinecli.kernels import KERNELS, KernelConfig
+
 from rooflinecli.workload import Workload
 
 METRICS = {
@@ -71,7 +71,6 @@ def cases() -> Iterator[tuple[str, Workload, KernelConfig | None]]:
     yield backward, Workload(heads=8, kv_heads=2, n_q=2048, d=128, dtype="bf16", causal=True), None
     yield backward, Workload(heads=4, n_q=2048, n_kv=3072, d=64, dtype="fp16", causal=True, window=700), None
     yield backward, Workload(heads=4, n_q=2000, n_kv=3000, d=64, dtype="fp16", causal=True), None
-    yield backward, Workload(heads=2, n_q=1024, d=64, dtype="fp32", causal=True), None
 
 
 def run() -> None:
@@ -88,14 +87,20 @@ def run() -> None:
         launch()
         torch.cuda.synchronize()
         torch.cuda.cudart().cudaProfilerStop()
-        line = {"kernels": launch.kernels, "algorithm": spec.algorithm, "workload": workload.echo(), "config": asdict(chosen)}  # fmt: skip
+        line = {
+            "kernels": launch.kernels,
+            "algorithm": spec.algorithm,
+            "workload": workload.echo(),
+            "config": asdict(chosen),
+        }
         print("CASE", json.dumps(line), flush=True)
 
 
 def take(out: Path) -> None:
     """Run ncu on `run`, join its table with the cases, and write both."""
     log = out.with_suffix(".csv")
-    command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "-k", "regex:flash_",
+    command = ["ncu", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
+               "-k", "regex:flash_",
                "--profile-from-start", "off", "--metrics", ",".join(METRICS), "--log-file", str(log),
                sys.executable, __file__, "run"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -109,7 +114,9 @@ def take(out: Path) -> None:
         for kernel in line.pop("kernels"):
             row = rows.pop(0)
             assert row["Kernel Name"].startswith(kernel), (row["Kernel Name"], kernel)
-            counted = {name: int(float(row[metric].replace(",", ""))) for metric, name in METRICS.items() if row.get(metric)}
+            counted = {
+                name: int(float(row[metric].replace(",", ""))) for metric, name in METRICS.items() if row.get(metric)
+            }
             readings.append({"source": "bundled", **line, "kernel": kernel, "counters": counted})
     temporary = out.with_suffix(".part")
     temporary.write_text(json.dumps({"gpu": about(), "readings": readings}, indent=1) + "\n")
@@ -137,6 +144,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["run"]:
         run()
     elif sys.argv[1:2] == ["take"] and len(sys.argv) == 3:
-        take(Path(os.path.abspath(sys.argv[2])))
+        take(Path(sys.argv[2]).resolve())
     else:
         sys.exit(__doc__)

@@ -13,13 +13,15 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rooflinecli.accounting import ALGORITHMS
 from rooflinecli.kernels import KERNELS
+
+from rooflinecli.accounting import ALGORITHMS
 from rooflinecli.workload import Workload
 
 Run = Callable[[], object]
@@ -43,7 +45,9 @@ def backward_cases() -> Iterator[Workload]:
     """N = 4096 with and without a causal mask, both head dims; grouped heads."""
     for d in (64, 128):
         for causal in (False, True):
-            yield Workload(batch=4 if d == 64 else 1, heads=16 if d == 64 else 32, n_q=4096, d=d, dtype="fp16", causal=causal)
+            yield Workload(
+                batch=4 if d == 64 else 1, heads=16 if d == 64 else 32, n_q=4096, d=d, dtype="fp16", causal=causal
+            )
     yield Workload(heads=32, kv_heads=8, n_q=4096, d=128, dtype="bf16", causal=True)
 
 
@@ -92,7 +96,7 @@ def backward_peers(w: Workload, inputs: dict[str, Any]) -> Iterator[tuple[str, R
         leaves = [inputs[x].detach().clone().requires_grad_() for x in "qkv"]
         with sdpa_kernel(which):
             o = torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=w.causal, enable_gqa=w.group > 1)
-        yield name, lambda o=o, leaves=leaves: torch.autograd.grad(o, leaves, inputs["do"], retain_graph=True)  # type: ignore[misc]
+        yield name, partial(torch.autograd.grad, o, leaves, inputs["do"], retain_graph=True)
 
 
 def medians(runs: dict[str, Run], rounds: int) -> dict[str, float]:
@@ -150,14 +154,22 @@ def main() -> None:
 
     plan = [("flash_forward", w) for w in forward_cases() if options.only != "backward"]
     plan += [("flash_backward", w) for w in backward_cases() if options.only != "forward"]
-    print(f"{'kernel':15} {'workload':44} {'schedule':15}" + "".join(f"{x:>9}" for x in ("bundled", "fa2", "cudnn", "flex")) + "  TFLOP/s")  # fmt: skip
+    print(
+        f"{'kernel':15} {'workload':44} {'schedule':15}"
+        + "".join(f"{x:>9}" for x in ("bundled", "fa2", "cudnn", "flex"))
+        + "  TFLOP/s"
+    )
     rows = []
     for name, w in plan:
         row = measure(name, w, options.rounds)
         rows.append(row)
         what = f"B{w.batch} H{w.heads}/{w.kv_heads} N{w.n_q} d{w.d} {w.dtype}{' causal' if w.causal else ''}"
         figures = "".join(f"{row['tflops'].get(x, float('nan')):9.1f}" for x in ("bundled", "fa2", "cudnn", "flex"))
-        print(f"{name:15} {what:44} {row['variant']:7}{row['tile'][0]:>3}x{row['tile'][1]:<4}{figures}  {row['failed'] or ''}", flush=True)  # fmt: skip
+        print(
+            f"{name:15} {what:44} {row['variant']:7}{row['tile'][0]:>3}x{row['tile'][1]:<4}{figures}",
+            row["failed"] or "",
+            flush=True,
+        )
     if options.out:
         temporary = options.out.with_suffix(".part")
         temporary.write_text(json.dumps({"gpu": about(), "rounds": options.rounds, "rows": rows}, indent=1) + "\n")

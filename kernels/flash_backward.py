@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import triton
 import triton.language as tl
-
-from rooflinecli.errors import InputError
 from rooflinecli.kernels.flash_call import capability_of, describable, descriptor, interpreted
 from rooflinecli.kernels.flash_choice import Problem, backward_config
 from rooflinecli.kernels.flash_inputs import gradients, make_qkv, torch_dtype
-from rooflinecli.kernels.flash_tiles import load_rows, padded, precision_of, product, query_tiles, sees, store_rows
+from rooflinecli.kernels.flash_tiles import load_rows, padded, precision_of, product, query_tiles, seen_by, store_rows
 from rooflinecli.kernels.spec import Capability, KernelConfig, Launch
+
+from rooflinecli.errors import InputError
 from rooflinecli.workload import Workload
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _fold(dk, dv, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv,
         p = tl.math.exp2(s * scale)
         if MASKED:
             at = start + tl.arange(0, BC)
-            p = tl.where(sees(rows[None, :], at[:, None], n_q, n_kv, window, CAUSAL, WINDOW), p, 0.0)
+            p = tl.where(seen_by(rows[None, :], at[:, None], n_q, n_kv, window, CAUSAL, WINDOW), p, 0.0)
         upstream = load_rows(do, head, first, n_q, BR, DV, BDV, DESC)
         p = p.to(upstream.dtype)
         dv = product(p, upstream, dv, PRECISION)
@@ -103,10 +103,35 @@ def _fold(dk, dv, keys, values, q, do, sums, lse, delta, head, start, n_q, n_kv,
 
 
 @triton.jit
-def flash_backward_main(q, k, v, do, lse, delta, sums, dk, dv, n_q, n_kv, window, scale, out_scale,
-                        GROUP: tl.constexpr, D: tl.constexpr, DV: tl.constexpr, BD: tl.constexpr, BDV: tl.constexpr,
-                        BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
-                        RAGGED: tl.constexpr, DESC: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr):  # fmt: skip
+def flash_backward_main(
+    q,
+    k,
+    v,
+    do,
+    lse,
+    delta,
+    sums,
+    dk,
+    dv,
+    n_q,
+    n_kv,
+    window,
+    scale,
+    out_scale,
+    GROUP: tl.constexpr,
+    D: tl.constexpr,
+    DV: tl.constexpr,
+    BD: tl.constexpr,
+    BDV: tl.constexpr,
+    BR: tl.constexpr,
+    BC: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WINDOW: tl.constexpr,
+    RAGGED: tl.constexpr,
+    DESC: tl.constexpr,
+    PRECISION: tl.constexpr,
+    STAGES: tl.constexpr,
+):
     """One program: BC keys of one K/V head against every query that sees them. `scale` includes log2(e).
 
     Under a causal mask the first keys are seen by the most queries, and the first programs start first.
@@ -157,7 +182,9 @@ class Gradients:
     dv: torch.Tensor
 
     @staticmethod
-    def of(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, do: torch.Tensor) -> Gradients:  # fmt: skip
+    def of(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, lse: torch.Tensor, do: torch.Tensor
+    ) -> Gradients:
         """Allocate the outputs and the scratch beside the inputs; outputs are poisoned with NaN.
 
         Raises:
@@ -193,8 +220,15 @@ def flash_backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.T
     return held.dq, held.dk, held.dv
 
 
-def launcher(held: Gradients, causal: bool = False, window: int | None = None, scale: float | None = None,
-             tf32: bool = False, config: KernelConfig | None = None, descriptors: bool | None = None) -> Callable[[], None]:  # fmt: skip
+def launcher(
+    held: Gradients,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    tf32: bool = False,
+    config: KernelConfig | None = None,
+    descriptors: bool | None = None,
+) -> Callable[[], None]:
     """A callable that runs the three kernels; all but the launches is done beforehand."""
     g = held
     (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = g.q.shape, g.v.shape
@@ -261,7 +295,6 @@ def config(workload: Workload, capability: Capability) -> KernelConfig:
 def make_inputs(workload: Workload, device: str = "cuda", seed: int = 0) -> dict[str, Any]:
     """Normal random q, k, v, do; o and lse are the forward kernel's."""
     import torch
-
     from rooflinecli.kernels.flash_forward import flash_forward
 
     w = workload

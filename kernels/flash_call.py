@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rooflinecli.errors import InputError
-from rooflinecli.kernels.spec import KernelConfig
 
 if TYPE_CHECKING:
     import torch

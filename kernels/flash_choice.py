@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rooflinecli.kernels.flash_tiles import padded
 from rooflinecli.kernels.spec import Capability, KernelConfig
+
 from rooflinecli.workload import Workload
 
 
@@ -67,14 +68,18 @@ def forward_config(problem: Problem, capability: Capability, pack_gqa: bool | No
     if p.tf32:
         return KernelConfig(br=64, bc=64 if p.width <= 64 else 32, warps=4, stages=2, pack_gqa=pack)
     if p.itemsize == 4:  # without tensor cores a thread holds whole rows of its operands: few rows a thread
-        br, bc, warps, stages = (64, 32, 8, 2) if p.width <= 64 else (32, 32, 16, 2) if p.width == 128 else (32, 16, 8, 1)
+        br, bc, warps, stages = (
+            (64, 32, 8, 2) if p.width <= 64 else (32, 32, 16, 2) if p.width == 128 else (32, 16, 8, 1)
+        )
         return KernelConfig(br=br, bc=bc, warps=warps, stages=stages, pack_gqa=pack)
     if p.width > 128:
         return KernelConfig(br=128, bc=64, warps=8, stages=2 if capability >= (9, 0) else 1, pack_gqa=pack)
     if capability >= (9, 0):
         if p.itemsize == 1:
             return KernelConfig(br=128, bc=64, warps=8, stages=3, pack_gqa=pack)
-        return KernelConfig(br=64, bc=128 if p.width <= 64 else 64, warps=4, stages=2 if p.width <= 64 else 3, pack_gqa=pack)  # fmt: skip
+        return KernelConfig(
+            br=64, bc=128 if p.width <= 64 else 64, warps=4, stages=2 if p.width <= 64 else 3, pack_gqa=pack
+        )
     return KernelConfig(br=128 if p.width <= 64 else 64, bc=64, warps=4, stages=2, pack_gqa=pack)
 
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import triton
 import triton.language as tl
-
 from rooflinecli.kernels.flash_call import Call, capability_of, describable, descriptor, interpreted
 from rooflinecli.kernels.flash_choice import Problem, forward_config
 from rooflinecli.kernels.flash_inputs import attention, make_qkv, torch_dtype
 from rooflinecli.kernels.flash_tiles import key_tiles, load_rows, padded, precision_of, product, sees, store_rows
 from rooflinecli.kernels.spec import Capability, KernelConfig, Launch
+
 from rooflinecli.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ LOG2E = 1.4426950408889634
 
 
 @triton.jit
-def _attend(acc, m, l, q, k, v, head, queries, n_q, n_kv, window, scale, shift, lo, hi,
+def _attend(acc, m, mass, q, k, v, head, queries, n_q, n_kv, window, scale, shift, lo, hi,
             D: tl.constexpr, DV: tl.constexpr, BD: tl.constexpr, BDV: tl.constexpr, BC: tl.constexpr,
             CAUSAL: tl.constexpr, WINDOW: tl.constexpr, MASKED: tl.constexpr, DESC: tl.constexpr, V_T: tl.constexpr,
             PRECISION: tl.constexpr, STAGES: tl.constexpr, SPECIALIZE: tl.constexpr):  # fmt: skip
-    """Fold the key tiles `[lo, hi)` into the running output `acc`, maximum `m` and sum `l` (base 2)."""
+    """Fold the key tiles `[lo, hi)` into the running output `acc`, maximum `m` and sum `mass` (base 2)."""
     for tile in tl.range(lo, hi, num_stages=STAGES, warp_specialize=SPECIALIZE):
         start = tile * BC
         keys = load_rows(k, head, start, n_kv, BC, D, BD, DESC)
@@ -53,7 +53,7 @@ def _attend(acc, m, l, q, k, v, head, queries, n_q, n_kv, window, scale, shift, 
             base = tl.where(higher == float("-inf"), 0.0, base)
         p = tl.math.exp2(s * scale - base[:, None])
         fade = tl.math.exp2(m - shift - base)
-        l = l * fade + tl.sum(p, 1)
+        mass = mass * fade + tl.sum(p, 1)
         acc = acc * fade[:, None]
         if V_T:
             if DESC:
@@ -67,7 +67,7 @@ def _attend(acc, m, l, q, k, v, head, queries, n_q, n_kv, window, scale, shift, 
             values = load_rows(v, head, start, n_kv, BC, DV, BDV, DESC)
         acc = product(p.to(values.dtype), values, acc, PRECISION)
         m = higher
-    return acc, m, l
+    return acc, m, mass
 
 
 @triton.jit
@@ -107,24 +107,110 @@ def flash_forward_kernel(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale,
     shift = 8.0 if FP8 else 0.0
     acc = tl.zeros([BR, BDV], tl.float32)
     m = tl.full([BR], float("-inf"), tl.float32)
-    l = tl.zeros([BR], tl.float32)
+    mass = tl.zeros([BR], tl.float32)
     if WINDOW:
-        acc, m, l = _attend(acc, m, l, query, k, v, kv_head, queries, n_q, n_kv, window, scale, shift, lo, full_lo,
-                            D, DV, BD, BDV, BC, CAUSAL, WINDOW, True, DESC, V_T, PRECISION, STAGES, SPECIALIZE)  # fmt: skip
-    acc, m, l = _attend(acc, m, l, query, k, v, kv_head, queries, n_q, n_kv, window, scale, shift, full_lo, full_hi,
-                        D, DV, BD, BDV, BC, CAUSAL, WINDOW, False, DESC, V_T, PRECISION, STAGES, SPECIALIZE)  # fmt: skip
+        acc, m, mass = _attend(
+            acc,
+            m,
+            mass,
+            query,
+            k,
+            v,
+            kv_head,
+            queries,
+            n_q,
+            n_kv,
+            window,
+            scale,
+            shift,
+            lo,
+            full_lo,
+            D,
+            DV,
+            BD,
+            BDV,
+            BC,
+            CAUSAL,
+            WINDOW,
+            True,
+            DESC,
+            V_T,
+            PRECISION,
+            STAGES,
+            SPECIALIZE,
+        )
+    acc, m, mass = _attend(
+        acc,
+        m,
+        mass,
+        query,
+        k,
+        v,
+        kv_head,
+        queries,
+        n_q,
+        n_kv,
+        window,
+        scale,
+        shift,
+        full_lo,
+        full_hi,
+        D,
+        DV,
+        BD,
+        BDV,
+        BC,
+        CAUSAL,
+        WINDOW,
+        False,
+        DESC,
+        V_T,
+        PRECISION,
+        STAGES,
+        SPECIALIZE,
+    )
     if CAUSAL or WINDOW or RAGGED:
-        acc, m, l = _attend(acc, m, l, query, k, v, kv_head, queries, n_q, n_kv, window, scale, shift, full_hi, hi,
-                            D, DV, BD, BDV, BC, CAUSAL, WINDOW, True, DESC, V_T, PRECISION, STAGES, SPECIALIZE)  # fmt: skip
+        acc, m, mass = _attend(
+            acc,
+            m,
+            mass,
+            query,
+            k,
+            v,
+            kv_head,
+            queries,
+            n_q,
+            n_kv,
+            window,
+            scale,
+            shift,
+            full_hi,
+            hi,
+            D,
+            DV,
+            BD,
+            BDV,
+            BC,
+            CAUSAL,
+            WINDOW,
+            True,
+            DESC,
+            V_T,
+            PRECISION,
+            STAGES,
+            SPECIALIZE,
+        )
 
-    seen = l > 0.0
-    out = acc * (tl.where(seen, 1.0 / tl.where(seen, l, 1.0), 0.0) * v_scale)[:, None]
-    total_lse = tl.where(seen, (m - shift + tl.math.log2(tl.where(seen, l, 1.0))) * LN2, float("-inf"))
+    seen = mass > 0.0
+    out = acc * (tl.where(seen, 1.0 / tl.where(seen, mass, 1.0), 0.0) * v_scale)[:, None]
+    total_lse = tl.where(seen, (m - shift + tl.math.log2(tl.where(seen, mass, 1.0))) * LN2, float("-inf"))
     if PACK:
         live = rows < n_q * GROUP
         line = (head * GROUP + rows % GROUP).to(tl.int64) * n_q + queries
         c = tl.arange(0, BDV)
-        tl.store(o + line[:, None] * DV + c[None, :], out.to(o.dtype.element_ty), mask=live[:, None] & (c < DV)[None, :])
+        tl.store(
+            o + line[:, None] * DV + c[None, :], out.to(o.dtype.element_ty), mask=live[:, None] & (c < DV)[None, :]
+        )
         if LSE:
             tl.store(lse + line, total_lse, mask=live)
     else:
@@ -171,7 +257,9 @@ def launcher(call: Call, config: KernelConfig) -> Callable[[], None]:
     return portable_launcher(call, config)
 
 
-def portable_launcher(call: Call, config: KernelConfig, descriptors: bool | None = None, specialize: bool = False) -> Callable[[], None]:  # fmt: skip
+def portable_launcher(
+    call: Call, config: KernelConfig, descriptors: bool | None = None, specialize: bool = False
+) -> Callable[[], None]:
     """The launch of the portable kernel; `descriptors` None lets the device decide whether tiles arrive by them."""
     (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = call.q.shape, call.v.shape
     br, bc, bd, bdv = config.br, config.bc, padded(d), padded(d_v)

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import triton
+from rooflinecli.kernels.flash_call import Call
+from rooflinecli.kernels.flash_tiles import key_tiles, padded, sees
+from rooflinecli.kernels.spec import KernelConfig
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -23,10 +26,6 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
     warpgroup_mma_wait,
 )
-
-from rooflinecli.kernels.flash_call import Call
-from rooflinecli.kernels.flash_tiles import key_tiles, padded, sees
-from rooflinecli.kernels.spec import KernelConfig
 
 # The copy engine's functions were renamed after Triton 3.6.
 copy_in = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
@@ -51,22 +50,46 @@ def _work(index, tiles, section, BR: gl.constexpr, CAUSAL: gl.constexpr):
 
 @gluon.jit
 def _span(tile, n_q, n_kv, window, BR: gl.constexpr, BC: gl.constexpr, CAUSAL: gl.constexpr, WINDOW: gl.constexpr):
-    """Key tiles of one query tile; at least one is visited, masked whole where the queries see nothing."""
+    """The ranges of `key_tiles` for one query tile."""
     last = gl.minimum(tile * BR + BR, n_q) - 1
-    lo, full_lo, full_hi, hi = key_tiles(tile * BR, last, n_q, n_kv, window, BC, CAUSAL, WINDOW)
-    return lo, full_lo, full_hi, hi
+    return key_tiles(tile * BR, last, n_q, n_kv, window, BC, CAUSAL, WINDOW)
 
 
 @gluon.jit
-def _produce(q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty,
-             n_q, n_kv, window, tiles, section, total, GROUP: gl.constexpr, BR: gl.constexpr, BC: gl.constexpr,
-             CAUSAL: gl.constexpr, WINDOW: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr, FP8: gl.constexpr):  # fmt: skip
+def _produce(
+    q,
+    k,
+    v,
+    q_tiles,
+    k_ring,
+    v_ring,
+    q_full,
+    q_empty,
+    k_full,
+    k_empty,
+    v_full,
+    v_empty,
+    n_q,
+    n_kv,
+    window,
+    tiles,
+    section,
+    total,
+    GROUP: gl.constexpr,
+    BR: gl.constexpr,
+    BC: gl.constexpr,
+    CAUSAL: gl.constexpr,
+    WINDOW: gl.constexpr,
+    GROUPS: gl.constexpr,
+    STAGES: gl.constexpr,
+    FP8: gl.constexpr,
+):
     """The producer warp: Q once a piece, K and V tiles as their stages come free."""
     turn = 0
     count = 0
     for index in range(gl.program_id(0), total, gl.num_programs(0)):
         tile, head = _work(index, tiles, section, BR, CAUSAL)
-        lo, full_lo, full_hi, hi = _span(tile, n_q, n_kv, window, BR, BC, CAUSAL, WINDOW)
+        lo, _, _, hi = _span(tile, n_q, n_kv, window, BR, BC, CAUSAL, WINDOW)
         mbarrier.wait(q_empty, (turn & 1) ^ 1)
         mbarrier.expect(q_full, GROUPS * q.block_type.nbytes)
         for g in gl.static_range(GROUPS):
@@ -93,7 +116,7 @@ def _produce(q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty,
 
 
 @gluon.jit
-def _pin(x):
+def pin(x):
     """x, through an empty instruction that keeps its place among the waits around it and its registers until there."""
     per_register: gl.constexpr = 32 // x.dtype.primitive_bitwidth
     return gl.inline_asm_elementwise("", "=r,0", [x], dtype=x.dtype, is_pure=False, pack=per_register)
@@ -171,7 +194,7 @@ def _uncarry(p, ring, BC: gl.constexpr, FP8: gl.constexpr, P_L: gl.constexpr):
 
 
 @gluon.jit
-def _softmax(s, m, l, queries, start, n_q, n_kv, window, scale, BC: gl.constexpr, CAUSAL: gl.constexpr,
+def _softmax(s, m, mass, queries, start, n_q, n_kv, window, scale, BC: gl.constexpr, CAUSAL: gl.constexpr,
              WINDOW: gl.constexpr, MASKED: gl.constexpr, FP8: gl.constexpr, S_L: gl.constexpr):  # fmt: skip
     """Online softmax of one tile: weights, new maximum, new sum, and the factor that fades what came before."""
     if MASKED:
@@ -186,12 +209,12 @@ def _softmax(s, m, l, queries, start, n_q, n_kv, window, scale, BC: gl.constexpr
     if FP8:  # 8-bit weights are finest well below 1: let them end at 2^8, and the sum with them
         base = base - 8.0
     p = gl.exp2(s * scale - gl.expand_dims(base, 1))
-    l = l * fade + gl.sum(p, 1)
-    return p, higher, l, fade
+    mass = mass * fade + gl.sum(p, 1)
+    return p, higher, mass, fade
 
 
 @gluon.jit
-def _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine, other, count, queries, at,
+def _step(acc, p, m, mass, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine, other, count, queries, at,
           n_q, n_kv, window, scale, BC: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, CAUSAL: gl.constexpr,
           WINDOW: gl.constexpr, MASKED: gl.constexpr, STAGES: gl.constexpr, TURNS: gl.constexpr, OVERLAP: gl.constexpr,
           FP8: gl.constexpr, S_L: gl.constexpr, O_L: gl.constexpr, P_L: gl.constexpr):  # fmt: skip
@@ -208,22 +231,22 @@ def _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, min
         mbarrier.arrive(k_empty.index(count % STAGES), count=1)
     else:
         s, acc = warpgroup_mma_wait(0, deps=[s, acc])
-        _pin(p)
+        pin(p)
         mbarrier.arrive(k_empty.index(count % STAGES), count=1)
         mbarrier.arrive(v_empty.index((count - 1) % STAGES), count=1)
-    w, m, l, fade = _softmax(s, m, l, queries, at * BC, n_q, n_kv, window, scale, BC, CAUSAL, WINDOW, MASKED, FP8,
+    w, m, mass, fade = _softmax(s, m, mass, queries, at * BC, n_q, n_kv, window, scale, BC, CAUSAL, WINDOW, MASKED, FP8,
                              S_L)  # fmt: skip
-    ready = _pin(_weights(w, v_ring.dtype, BC, FP8, P_L))
+    ready = pin(_weights(w, v_ring.dtype, BC, FP8, P_L))
     if OVERLAP:
         # Pinned before the wait, the weights are computed while P V runs; pinned after it, P keeps its registers
         # for it. The assembler moves a wait for matrix products up past arithmetic, but not past a branch:
         # looking once more at a barrier known to have passed is one.
         mbarrier.wait(v_full.index((count - 1) % STAGES), (count - 1) // STAGES & 1)
         acc = warpgroup_mma_wait(0, deps=[acc])
-        _pin(p)
+        pin(p)
         mbarrier.arrive(v_empty.index((count - 1) % STAGES), count=1)
     acc = acc * gl.expand_dims(gl.convert_layout(fade, gl.SliceLayout(1, O_L)), 1)
-    return acc, _carry(ready, BC, FP8), m, l
+    return acc, _carry(ready, BC, FP8), m, mass
 
 
 @gluon.jit
@@ -233,8 +256,9 @@ def _consume(o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, 
              GROUPS: gl.constexpr, STAGES: gl.constexpr, TURNS: gl.constexpr, LSE: gl.constexpr, FP8: gl.constexpr,
              OVERLAP: gl.constexpr, SHARED: gl.constexpr):  # fmt: skip
     """Consumer warpgroup WHO: 64 rows of each piece."""
-    S_L: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BC, 32 if FP8 else 16])
-    O_L: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, DV, 32 if FP8 else 16])
+    DEPTH: gl.constexpr = 32 if FP8 else 16  # what one instruction contracts: 32 bytes
+    S_L: gl.constexpr = gl.NVMMADistributedLayout([3, 0], warps_per_cta=[4, 1], instr_shape=[16, BC, DEPTH])
+    O_L: gl.constexpr = gl.NVMMADistributedLayout([3, 0], warps_per_cta=[4, 1], instr_shape=[16, DV, DEPTH])
     P_L: gl.constexpr = gl.DotOperandLayout(operand_index=0, parent=O_L, k_width=4 if FP8 else 2)
     R_L: gl.constexpr = gl.SliceLayout(1, S_L)
     mine = turns.index(WHO)
@@ -248,7 +272,7 @@ def _consume(o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, 
         queries = row + gl.arange(0, ROWS, R_L)
         acc = gl.zeros([ROWS, DV], gl.float32, O_L)
         m = gl.full([ROWS], float("-inf"), gl.float32, R_L)
-        l = gl.zeros([ROWS], gl.float32, R_L)
+        mass = gl.zeros([ROWS], gl.float32, R_L)
         mbarrier.wait(q_full, turn & 1)
         if hi > lo:
             q = q_tiles.index(WHO).reshape([ROWS, D])
@@ -259,39 +283,39 @@ def _consume(o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, 
                 mbarrier.arrive(other, count=1)
             s = warpgroup_mma_wait(0, deps=[s])
             mbarrier.arrive(k_empty.index(count % STAGES), count=1)
-            w, m, l, fade = _softmax(s, m, l, queries, (hi - 1) * BC, n_q, n_kv, window, scale, BC, CAUSAL, WINDOW,
+            w, m, mass, _ = _softmax(s, m, mass, queries, (hi - 1) * BC, n_q, n_kv, window, scale, BC, CAUSAL, WINDOW,
                                      True, FP8, S_L)  # fmt: skip
             p = _carry(_weights(w, v_ring.dtype, BC, FP8, P_L), BC, FP8)
             count += 1
             for back in range(hi - 1 - full_hi):
-                acc, p, m, l = _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine, other,
-                                     count, queries, hi - 2 - back, n_q, n_kv, window, scale, BC, D, DV, CAUSAL,
+                acc, p, m, mass = _step(acc, p, m, mass, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine,
+                                     other, count, queries, hi - 2 - back, n_q, n_kv, window, scale, BC, D, DV, CAUSAL,
                                      WINDOW, True, STAGES, TURNS, OVERLAP, FP8, S_L, O_L, P_L)  # fmt: skip
                 count += 1
             top = gl.minimum(full_hi, hi - 1)
             for back in range(top - full_lo):
-                acc, p, m, l = _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine, other,
-                                     count, queries, top - 1 - back, n_q, n_kv, window, scale, BC, D, DV, CAUSAL,
+                acc, p, m, mass = _step(acc, p, m, mass, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine,
+                                     other, count, queries, top - 1 - back, n_q, n_kv, window, scale, BC, D, DV, CAUSAL,
                                      WINDOW, False, STAGES, TURNS, OVERLAP, FP8, S_L, O_L, P_L)  # fmt: skip
                 count += 1
             if WINDOW:
                 left = gl.minimum(full_lo, hi - 1)
                 for back in range(left - lo):
-                    acc, p, m, l = _step(acc, p, m, l, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine,
+                    acc, p, m, mass = _step(acc, p, m, mass, q, k_ring, v_ring, k_full, k_empty, v_full, v_empty, mine,
                                          other, count, queries, left - 1 - back, n_q, n_kv, window, scale, BC, D, DV,
                                          CAUSAL, WINDOW, True, STAGES, TURNS, OVERLAP, FP8, S_L, O_L, P_L)  # fmt: skip
                     count += 1
             p = _uncarry(p, v_ring, BC, FP8, P_L)
             acc = _weighted(acc, p, v_ring, v_full, count - 1, BC, DV, STAGES, FP8)
             acc = warpgroup_mma_wait(0, deps=[acc])
-            _pin(p)
+            pin(p)
             mbarrier.arrive(v_empty.index((count - 1) % STAGES), count=1)
         if not SHARED:
             mbarrier.arrive(q_empty, count=1)
         turn += 1
 
-        seen = l > 0.0
-        inverse = gl.where(seen, v_scale / gl.where(seen, l, 1.0), 0.0)
+        seen = mass > 0.0
+        inverse = gl.where(seen, v_scale / gl.where(seen, mass, 1.0), 0.0)
         out = acc * gl.expand_dims(gl.convert_layout(inverse, gl.SliceLayout(1, O_L)), 1)
         if not SHARED:
             tma.store_wait(0)
@@ -300,7 +324,7 @@ def _consume(o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, 
         copy_out(o, [head, row, 0], o_tiles.index(WHO))
         if LSE:
             lift: gl.constexpr = 8.0 if FP8 else 0.0
-            total_lse = gl.where(seen, (m - lift + gl.log2(gl.where(seen, l, 1.0))) * LN2, float("-inf"))
+            total_lse = gl.where(seen, (m - lift + gl.log2(gl.where(seen, mass, 1.0))) * LN2, float("-inf"))
             gl.store(lse + head.to(gl.int64) * n_q + queries, total_lse, mask=queries < n_q)
         if SHARED:
             tma.store_wait(0)
@@ -324,8 +348,8 @@ def flash_forward_hopper(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale, til
         o_tiles = q_tiles
     else:
         o_tiles = gl.allocate_shared_memory(o.dtype, [GROUPS, 1, ROWS, BDV], o.layout)
-    k_ring = gl.allocate_shared_memory(k.dtype, [STAGES] + k.block_type.shape, k.layout)
-    v_ring = gl.allocate_shared_memory(v.dtype, [STAGES] + v.block_type.shape, v.layout)
+    k_ring = gl.allocate_shared_memory(k.dtype, [STAGES] + k.block_type.shape, k.layout)  # noqa: RUF005  # Triton 3.6 unpacks nothing
+    v_ring = gl.allocate_shared_memory(v.dtype, [STAGES] + v.block_type.shape, v.layout)  # noqa: RUF005
     q_full = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
     q_empty = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
     k_full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
@@ -348,33 +372,38 @@ def flash_forward_hopper(q, k, v, o, lse, n_q, n_kv, window, scale, v_scale, til
     # The arguments stand in the call itself: in a variable, compile-time ones would become run-time values.
     if GROUPS == 3:
         gl.warp_specialize([
-            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
-                        n_q, n_kv, window, scale, v_scale, tiles, section, total, 0, BR, BC, BD, BDV, CAUSAL,
+            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+                        turns, n_q, n_kv, window, scale, v_scale, tiles, section, total, 0, BR, BC, BD, BDV, CAUSAL,
                         WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
-            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
-                        n_q, n_kv, window, scale, v_scale, tiles, section, total, 1, BR, BC, BD, BDV, CAUSAL,
+            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+                        turns, n_q, n_kv, window, scale, v_scale, tiles, section, total, 1, BR, BC, BD, BDV, CAUSAL,
                         WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
-            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
-                        n_q, n_kv, window, scale, v_scale, tiles, section, total, 2, BR, BC, BD, BDV, CAUSAL,
+            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+                        turns, n_q, n_kv, window, scale, v_scale, tiles, section, total, 2, BR, BC, BD, BDV, CAUSAL,
                         WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
             (_produce, (q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, n_q, n_kv,
                         window, tiles, section, total, GROUP, BR, BC, CAUSAL, WINDOW, GROUPS, STAGES, FP8)),
         ], [4, 4, 1], [REGISTERS, REGISTERS, 32])  # fmt: skip
     else:
         gl.warp_specialize([
-            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
-                        n_q, n_kv, window, scale, v_scale, tiles, section, total, 0, BR, BC, BD, BDV, CAUSAL,
+            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+                        turns, n_q, n_kv, window, scale, v_scale, tiles, section, total, 0, BR, BC, BD, BDV, CAUSAL,
                         WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
-            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, turns,
-                        n_q, n_kv, window, scale, v_scale, tiles, section, total, 1, BR, BC, BD, BDV, CAUSAL,
+            (_consume, (o, lse, q_tiles, o_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty,
+                        turns, n_q, n_kv, window, scale, v_scale, tiles, section, total, 1, BR, BC, BD, BDV, CAUSAL,
                         WINDOW, GROUPS, STAGES, TURNS, LSE, FP8, OVERLAP, SHARED)),
             (_produce, (q, k, v, q_tiles, k_ring, v_ring, q_full, q_empty, k_full, k_empty, v_full, v_empty, n_q, n_kv,
                         window, tiles, section, total, GROUP, BR, BC, CAUSAL, WINDOW, GROUPS, STAGES, FP8)),
         ], [4, 1], [REGISTERS, 24])  # fmt: skip
 
 
-_DTYPES = {"torch.float32": gl.float32, "torch.float16": gl.float16, "torch.bfloat16": gl.bfloat16, "torch.float8_e4m3fn": gl.float8e4nv,
-           "torch.float8_e5m2": gl.float8e5}  # fmt: skip
+_DTYPES = {
+    "torch.float32": gl.float32,
+    "torch.float16": gl.float16,
+    "torch.bfloat16": gl.bfloat16,
+    "torch.float8_e4m3fn": gl.float8e4nv,
+    "torch.float8_e5m2": gl.float8e5,
+}
 
 
 def descriptor(tensor: Any, rows: int, columns: int, block_rows: int, block_columns: int) -> Any:
@@ -384,7 +413,7 @@ def descriptor(tensor: Any, rows: int, columns: int, block_rows: int, block_colu
 
 
 def key_descriptor(k: Any, n_kv: int, d: int, bc: int, bd: int) -> Any:
-    """8-bit K with the rows of every 16 fetched in the order `_key_order` tells: row 4*l + 2*i + e comes (i, l, e)-th.
+    """8-bit K, the rows of every 16 in the order of `_key_order`: row 4*j + 2*i + e comes (i, j, e)-th.
 
     Heads run on into each other: rows past a head's last key are masked, not zero. Needs n_kv in sixteens.
     """
@@ -404,9 +433,16 @@ SHARED_MEMORY = 226 * 2**10  # bytes a block can have on compute capability 9.0,
 L2_SECTION = 24 * 2**20  # bytes of K and V that stay in half of an H200's L2 while the heads of a section run
 
 
-def launcher(call: Call, config: KernelConfig, persistent: bool | None = None, turns: bool | None = None, shared: bool | None = None, overlap: bool | None = None) -> Callable[[], None]:  # fmt: skip
+def launcher(
+    call: Call,
+    config: KernelConfig,
+    persistent: bool | None = None,
+    turns: bool | None = None,
+    shared: bool | None = None,
+    overlap: bool | None = None,
+) -> Callable[[], None]:
     """A callable that runs `call`: `config.br` is 64 rows a consumer warpgroup, two or three of them."""
-    (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = call.q.shape, call.v.shape
+    (batch, heads, n_q, d), (_, _, n_kv, d_v) = call.q.shape, call.v.shape
     br, bc, bd, bdv, groups = config.br, config.bc, padded(d), padded(d_v), config.br // 64
     tiles, everything = triton.cdiv(n_q, br), batch * heads
     section = max(1, min(everything, L2_SECTION // (n_kv * (d + d_v) * call.q.element_size()) * call.group))

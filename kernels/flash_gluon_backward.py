@@ -14,6 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import triton
+from rooflinecli.kernels.flash_gluon import copy_in, copy_out, described, pin
+from rooflinecli.kernels.flash_tiles import query_tiles, seen_by
 from triton._C.libtriton import ir
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -25,9 +27,6 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
     warpgroup_mma_wait,
 )
-
-from rooflinecli.kernels.flash_gluon import _pin, copy_in, copy_out, described
-from rooflinecli.kernels.flash_tiles import query_tiles, sees
 
 if TYPE_CHECKING:
     from rooflinecli.kernels.flash_backward import Gradients
@@ -48,19 +47,20 @@ copy_add = getattr(tma, "async_atomic_add", None) or _copy_add
 
 
 @gluon.jit
-def _ranges(tile, n_q, n_kv, window, CAUSAL: gl.constexpr, WINDOW: gl.constexpr):
+def _ranges(tile, n_q, n_kv, window, CAUSAL: gl.constexpr, WINDOW: gl.constexpr, RAGGED: gl.constexpr):
     """`query_tiles`, with every step masked where the key tile reaches past the last key."""
     lo, full_lo, full_hi, hi = query_tiles(tile, n_q, n_kv, window, ROWS, 2 * ROWS, CAUSAL, WINDOW)
-    partial = (tile + 1) * 2 * ROWS > n_kv
-    full_lo = gl.where(partial, hi, full_lo)
-    full_hi = gl.where(partial, hi, full_hi)
+    if RAGGED:
+        partial = (tile + 1) * 2 * ROWS > n_kv
+        full_lo = gl.where(partial, hi, full_lo)
+        full_hi = gl.where(partial, hi, full_hi)
     return lo, full_lo, full_hi, hi
 
 
 @gluon.jit
 def _produce(q, k, v, do, lse, delta, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, kv_full, q_full,
              q_empty, do_full, do_empty, n_q, n_kv, window, GROUP: gl.constexpr, CAUSAL: gl.constexpr,
-             WINDOW: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
+             WINDOW: gl.constexpr, RAGGED: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
     """The producer warp: K and V once, then Q, LSE, dO, delta a step."""
     tile = gl.program_id(0)
     kv_head = gl.program_id(1)
@@ -68,7 +68,7 @@ def _produce(q, k, v, do, lse, delta, k_tiles, v_tiles, q_ring, do_ring, lse_rin
     for g in gl.static_range(2):
         copy_in(k, [kv_head, (2 * tile + g) * ROWS, 0], kv_full, k_tiles.index(g))
         copy_in(v, [kv_head, (2 * tile + g) * ROWS, 0], kv_full, v_tiles.index(g))
-    lo, full_lo, full_hi, hi = _ranges(tile, n_q, n_kv, window, CAUSAL, WINDOW)
+    lo, _, _, hi = _ranges(tile, n_q, n_kv, window, CAUSAL, WINDOW, RAGGED)
     count = 0
     for member in range(GROUP):
         head = kv_head * GROUP + member
@@ -118,9 +118,17 @@ def _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring,
     phase = count // STAGES & 1
     mbarrier.wait(q_full.index(stage), phase)
     query = q_ring.index(stage).reshape([ROWS, D])
+    # Masked steps are few and short of registers: there dQ is done with before the scores begin.
+    TOGETHER: gl.constexpr = not FIRST and not MASKED
+    if MASKED and not FIRST:
+        early = _query_gradient(k_tiles, ds_ring, ds_full, count - 1, WHO, D, Q_L)
+        early = warpgroup_mma_wait(0, deps=[early])
+        _hand_over(early, sums, dq_tiles, head, (step - 1) * ROWS, WHO)
     mine = k_tiles.index(WHO).reshape([ROWS, D])
-    s = warpgroup_mma(mine, query.permute((1, 0)), gl.zeros([ROWS, ROWS], gl.float32, S_L), use_acc=False, is_async=True)
-    if FIRST:
+    s = warpgroup_mma(
+        mine, query.permute((1, 0)), gl.zeros([ROWS, ROWS], gl.float32, S_L), use_acc=False, is_async=True
+    )
+    if not TOGETHER:
         s = warpgroup_mma_wait(0, deps=[s])
     else:
         dq = _query_gradient(k_tiles, ds_ring, ds_full, count - 1, WHO, D, Q_L)
@@ -128,18 +136,20 @@ def _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring,
     p = gl.exp2(s * scale - lse_ring.index(stage).load(S_L) * LOG2E)
     if MASKED:
         queries = gl.expand_dims(step * ROWS + gl.arange(0, ROWS, gl.SliceLayout(0, S_L)), 0)
-        visible = sees(queries, gl.expand_dims(keys, 1), n_q, n_kv, window, CAUSAL, WINDOW)
+        visible = seen_by(queries, gl.expand_dims(keys, 1), n_q, n_kv, window, CAUSAL, WINDOW)
         p = gl.where(visible, p, 0.0)
     p = p.to(q_ring.dtype)  # 16 bits from here on: registers are what this kernel has least of
-    weights = _pin(gl.convert_layout(p, P_V, assert_trivial=True))
+    weights = pin(gl.convert_layout(p, P_V, assert_trivial=True))
     mbarrier.wait(do_full.index(stage), phase)
-    if not FIRST:
+    if TOGETHER:
         dq = warpgroup_mma_wait(0, deps=[dq])
         _hand_over(dq, sums, dq_tiles, head, (step - 1) * ROWS, WHO)
 
     upstream = do_ring.index(stage).reshape([ROWS, DV])
     values = v_tiles.index(WHO).reshape([ROWS, DV])
-    dp = warpgroup_mma(values, upstream.permute((1, 0)), gl.zeros([ROWS, ROWS], gl.float32, S_L), use_acc=False, is_async=True)  # fmt: skip
+    dp = warpgroup_mma(
+        values, upstream.permute((1, 0)), gl.zeros([ROWS, ROWS], gl.float32, S_L), use_acc=False, is_async=True
+    )
     dv = warpgroup_mma(weights, upstream, dv, is_async=True)
     dp = warpgroup_mma_wait(1, deps=[dp])
     p = gl.convert_layout(weights, S_L, assert_trivial=True)
@@ -147,11 +157,11 @@ def _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring,
     ds_ring.index(count % 2 * 2 + WHO).store(ds)
     fence_async_shared()
     mbarrier.arrive(ds_full.index(count % 2), count=1)
-    left = _pin(gl.convert_layout(ds, P_K, assert_trivial=True))
+    left = pin(gl.convert_layout(ds, P_K, assert_trivial=True))
     dk = warpgroup_mma(left, query, dk, is_async=True)
     dk, dv = warpgroup_mma_wait(0, deps=[dk, dv])
-    _pin(weights)
-    _pin(left)
+    pin(weights)
+    pin(left)
     mbarrier.arrive(q_empty.index(stage), count=1)
     mbarrier.arrive(do_empty.index(stage), count=1)
     return dk, dv
@@ -161,7 +171,7 @@ def _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring,
 def _consume(sums, dk_out, dv_out, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, ds_ring, dq_tiles,
              kv_full, q_full, q_empty, do_full, do_empty, ds_full, n_q, n_kv, window, scale, out_scale,
              WHO: gl.constexpr, GROUP: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, CAUSAL: gl.constexpr,
-             WINDOW: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
+             WINDOW: gl.constexpr, RAGGED: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
     """Consumer warpgroup WHO: 64 keys against every query that sees the program's 128."""
     S_L: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, ROWS, 16])
     Q_L: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, HALF, 16])
@@ -171,7 +181,7 @@ def _consume(sums, dk_out, dv_out, k_tiles, v_tiles, q_ring, do_ring, lse_ring, 
     P_V: gl.constexpr = gl.DotOperandLayout(operand_index=0, parent=V_L, k_width=2)
     tile = gl.program_id(0)
     kv_head = gl.program_id(1)
-    lo, full_lo, full_hi, hi = _ranges(tile, n_q, n_kv, window, CAUSAL, WINDOW)
+    lo, full_lo, full_hi, hi = _ranges(tile, n_q, n_kv, window, CAUSAL, WINDOW, RAGGED)
     keys = (2 * tile + WHO) * ROWS + gl.arange(0, ROWS, gl.SliceLayout(1, S_L))
     dk = gl.zeros([ROWS, D], gl.float32, K_L)
     dv = gl.zeros([ROWS, DV], gl.float32, V_L)
@@ -180,16 +190,52 @@ def _consume(sums, dk_out, dv_out, k_tiles, v_tiles, q_ring, do_ring, lse_ring, 
     if hi > lo:
         for member in range(GROUP):
             head = kv_head * GROUP + member
-            dk, dv = _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, ds_ring, dq_tiles,
-                           q_full, q_empty, do_full, do_empty, ds_full, count, head, lo, keys, n_q, n_kv, window,
-                           scale, WHO, D, DV, CAUSAL, WINDOW, True, True, STAGES, S_L, Q_L, P_K, P_V)  # fmt: skip
+            dk, dv = _step(
+                dk,
+                dv,
+                sums,
+                k_tiles,
+                v_tiles,
+                q_ring,
+                do_ring,
+                lse_ring,
+                delta_ring,
+                ds_ring,
+                dq_tiles,
+                q_full,
+                q_empty,
+                do_full,
+                do_empty,
+                ds_full,
+                count,
+                head,
+                lo,
+                keys,
+                n_q,
+                n_kv,
+                window,
+                scale,
+                WHO,
+                D,
+                DV,
+                CAUSAL,
+                WINDOW,
+                CAUSAL or WINDOW or RAGGED,
+                True,
+                STAGES,
+                S_L,
+                Q_L,
+                P_K,
+                P_V,
+            )
             count += 1
-            for step in range(lo + 1, full_lo):
-                dk, dv = _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, ds_ring,
-                               dq_tiles, q_full, q_empty, do_full, do_empty, ds_full, count, head, step, keys, n_q,
-                               n_kv, window, scale, WHO, D, DV, CAUSAL, WINDOW, True, False, STAGES, S_L, Q_L, P_K,
-                               P_V)  # fmt: skip
-                count += 1
+            if CAUSAL or WINDOW or RAGGED:
+                for step in range(lo + 1, full_lo):
+                    dk, dv = _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, ds_ring,
+                                   dq_tiles, q_full, q_empty, do_full, do_empty, ds_full, count, head, step, keys,
+                                   n_q, n_kv, window, scale, WHO, D, DV, CAUSAL, WINDOW, True, False, STAGES, S_L,
+                                   Q_L, P_K, P_V)  # fmt: skip
+                    count += 1
             for step in range(gl.maximum(lo + 1, full_lo), full_hi):
                 dk, dv = _step(dk, dv, sums, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, ds_ring,
                                dq_tiles, q_full, q_empty, do_full, do_empty, ds_full, count, head, step, keys, n_q,
@@ -225,7 +271,7 @@ def _consume(sums, dk_out, dv_out, k_tiles, v_tiles, q_ring, do_ring, lse_ring, 
 @gluon.jit
 def flash_backward_main_hopper(q, k, v, do, lse, delta, sums, dk, dv, n_q, n_kv, window, scale, out_scale,
                                GROUP: gl.constexpr, BD: gl.constexpr, BDV: gl.constexpr, CAUSAL: gl.constexpr,
-                               WINDOW: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
+                               WINDOW: gl.constexpr, RAGGED: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
     """One program: 128 keys of one K/V head. Everything comes as descriptors of 64 rows; `scale` includes log2(e)."""
     k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, ROWS, BD], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, ROWS, BDV], v.layout)
@@ -254,12 +300,12 @@ def flash_backward_main_hopper(q, k, v, do, lse, delta, sums, dk, dv, n_q, n_kv,
     gl.warp_specialize([
         (_consume, (sums, dk, dv, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, ds_ring, dq_tiles, kv_full,
                     q_full, q_empty, do_full, do_empty, ds_full, n_q, n_kv, window, scale, out_scale, 0, GROUP, BD,
-                    BDV, CAUSAL, WINDOW, STAGES)),
+                    BDV, CAUSAL, WINDOW, RAGGED, STAGES)),
         (_consume, (sums, dk, dv, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, ds_ring, dq_tiles, kv_full,
                     q_full, q_empty, do_full, do_empty, ds_full, n_q, n_kv, window, scale, out_scale, 1, GROUP, BD,
-                    BDV, CAUSAL, WINDOW, STAGES)),
+                    BDV, CAUSAL, WINDOW, RAGGED, STAGES)),
         (_produce, (q, k, v, do, lse, delta, k_tiles, v_tiles, q_ring, do_ring, lse_ring, delta_ring, kv_full, q_full,
-                    q_empty, do_full, do_empty, n_q, n_kv, window, GROUP, CAUSAL, WINDOW, STAGES)),
+                    q_empty, do_full, do_empty, n_q, n_kv, window, GROUP, CAUSAL, WINDOW, RAGGED, STAGES)),
     ], [4, 1], [240, 24])  # fmt: skip
 
 
@@ -269,7 +315,9 @@ def vectors(tensor: Any, n_q: int) -> Any:
     return described(tensor, [tensor.numel() // n_q, n_q], [n_q, 1], [1, 64], layout)
 
 
-def main_launcher(g: Gradients, causal: bool, window: int | None, scale: float, log2_scale: float, stages: int) -> Callable[[], None]:  # fmt: skip
+def main_launcher(
+    g: Gradients, causal: bool, window: int | None, scale: float, log2_scale: float, stages: int
+) -> Callable[[], None]:
     """A callable that runs the main kernel alone on one call's tensors; head dims 72 to 128, n_q in fours."""
     (batch, heads, n_q, d), (_, kv_heads, n_kv, d_v) = g.q.shape, g.v.shape
 
@@ -287,6 +335,6 @@ def main_launcher(g: Gradients, causal: bool, window: int | None, scale: float, 
 
     def launch() -> None:
         kernel(*arguments, GROUP=heads // kv_heads, BD=128, BDV=128, CAUSAL=causal, WINDOW=window is not None,
-               STAGES=stages, num_warps=4)  # fmt: skip
+               RAGGED=n_kv % 128 != 0, STAGES=stages, num_warps=4)  # fmt: skip
 
     return launch

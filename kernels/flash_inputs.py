@@ -54,7 +54,9 @@ def visible(n_q: int, n_kv: int, causal: bool, window: int | None, device: Any =
     return seen
 
 
-def attention(q: Any, k: Any, v: Any, causal: bool = False, window: int | None = None, scale: float | None = None) -> Any:  # fmt: skip
+def attention(
+    q: Any, k: Any, v: Any, causal: bool = False, window: int | None = None, scale: float | None = None
+) -> Any:
     """Attention in float64, written down as the formula: `(o, lse)`; a query that sees nothing gets 0 and -inf.
 
     Heads are taken one at a time, so that the scores of one head are all it holds.
@@ -76,7 +78,9 @@ def attention(q: Any, k: Any, v: Any, causal: bool = False, window: int | None =
     return o, lse
 
 
-def gradients(q: Any, k: Any, v: Any, do: Any, causal: bool = False, window: int | None = None, scale: float | None = None) -> Any:  # fmt: skip
+def gradients(
+    q: Any, k: Any, v: Any, do: Any, causal: bool = False, window: int | None = None, scale: float | None = None
+) -> Any:
     """dQ, dK, dV in float64 through torch's autograd of `attention`'s formula."""
     import torch
 

@@ -39,7 +39,9 @@ def key_tiles(first_query, last_query, n_q, n_kv, window, BC: tl.constexpr, CAUS
 
 
 @triton.jit
-def query_tiles(key_tile, n_q, n_kv, window, BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):  # fmt: skip
+def query_tiles(
+    key_tile, n_q, n_kv, window, BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr
+):
     """Query tiles that see key tile `key_tile`: `lo, full_lo, full_hi, hi`, as in `key_tiles`."""
     shift = n_kv - n_q
     first_key = key_tile * BC
@@ -69,14 +71,32 @@ def query_tiles(key_tile, n_q, n_kv, window, BR: tl.constexpr, BC: tl.constexpr,
 @triton.jit
 def sees(queries, keys, n_q, n_kv, window, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):
     """Whether each query sees each key; the two index tensors broadcast against each other."""
+    # Limits are taken a query, so that a pair costs one comparison, or two under a window.
     position = queries + (n_kv - n_q)
-    visible = keys < n_kv
+    end = n_kv
     if CAUSAL:
-        visible = visible & (keys <= position)
+        end = tl.minimum(position + 1, n_kv)
     elif WINDOW:
-        visible = visible & (keys < position + window)
+        end = tl.minimum(position + window, n_kv)
+    visible = keys < end
     if WINDOW:
         visible = visible & (keys > position - window)
+    return visible
+
+
+@triton.jit
+def seen_by(queries, keys, n_q, n_kv, window, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):
+    """`sees` with its limits taken a key: for tiles that have more queries a thread than keys."""
+    origin = keys - (n_kv - n_q)  # the query that stands at the key
+    beyond = 2147483647
+    first = tl.where(keys < n_kv, 0, beyond)
+    if CAUSAL:
+        first = tl.where(keys < n_kv, origin, beyond)
+    elif WINDOW:
+        first = tl.where(keys < n_kv, origin - window + 1, beyond)
+    visible = queries >= first
+    if WINDOW:
+        visible = visible & (queries < origin + window)
     return visible
 
 
@@ -96,7 +116,9 @@ def load_rows(source, head, start, rows, ROWS: tl.constexpr, D: tl.constexpr, BD
 
 
 @triton.jit
-def store_rows(target, value, head, start, rows, ROWS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, DESC: tl.constexpr):  # fmt: skip
+def store_rows(
+    target, value, head, start, rows, ROWS: tl.constexpr, D: tl.constexpr, BD: tl.constexpr, DESC: tl.constexpr
+):
     """Write (ROWS, BD) to rows `start..` of one head; what lies outside the tensor is dropped."""
     cast = value.to(target.dtype if DESC else target.dtype.element_ty)
     if DESC:
@@ -110,7 +132,7 @@ def store_rows(target, value, head, start, rows, ROWS: tl.constexpr, D: tl.const
 
 @triton.jit
 def product(a, b, acc, PRECISION: tl.constexpr):
-    """`acc + a @ b` in fp32. PRECISION "widen" is for bf16 in Triton's interpreter, which multiplies its bit patterns."""
+    """`acc + a @ b` in fp32. "widen" is for bf16 in Triton's interpreter, which multiplies its bit patterns."""
     if PRECISION == "widen":
         return tl.dot(a.to(tl.float32), b.to(tl.float32), acc)
     else:

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from hypothesis import strategies as st
-
 from rooflinecli.kernels.flash_call import Call, interpreted
 from rooflinecli.kernels.flash_forward import LOG2E, portable_launcher
 from rooflinecli.kernels.spec import KernelConfig
+
 from rooflinecli.workload import Workload
 
 DEVICE = "cpu" if interpreted() else "cuda"

@@ -8,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from rooflinecli.errors import InputError
 from rooflinecli.kernels import KERNELS, KernelConfig
 from rooflinecli.kernels.flash_backward import Gradients, flash_backward, launcher
 from rooflinecli.kernels.flash_inputs import attention, gradients, make_qkv
+
+from rooflinecli.errors import InputError
 from rooflinecli.workload import Workload
 from tests.kernels.flash_oracle import DEVICE, mask_of, workloads
 
@@ -72,7 +72,9 @@ def test_the_reference_is_autograd_of_torchs_attention() -> None:
     got = gradients(*inputs.values(), do, causal=True)
     # THEN they agree
     leaves = [x.double().requires_grad_() for x in inputs.values()]
-    expected = torch.autograd.grad(torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=True), leaves, do)
+    expected = torch.autograd.grad(
+        torch.nn.functional.scaled_dot_product_attention(*leaves, is_causal=True), leaves, do
+    )
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(got, expected, strict=True))
 
 

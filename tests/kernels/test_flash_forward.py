@@ -8,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from rooflinecli.errors import InputError
 from rooflinecli.kernels import KERNELS, KernelConfig
 from rooflinecli.kernels.flash_forward import flash_forward
 from rooflinecli.kernels.flash_inputs import attention, make_qkv
+
+from rooflinecli.errors import InputError
 from rooflinecli.workload import Workload
 from tests.kernels.flash_oracle import CONFIGS, DEVICE, mask_of, run_forward, softmax_rows, workloads
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-
 from rooflinecli.kernels import KERNELS
+
 from rooflinecli.workload import Workload
 
 pytestmark = pytest.mark.gpu
@@ -25,7 +25,11 @@ SHAPES: list[dict[str, Any]] = [
     {"n_q": 130, "d": 192, "d_v": 128},
 ]
 MASKS: list[dict[str, Any]] = [{}, {"causal": True}, {"causal": True, "window": 100}, {"window": 37}]
-EIGHT_BIT = [{"n_q": 512, "d": 128}, {"n_q": 300, "n_kv": 400, "d": 64, "heads": 4, "kv_heads": 2}, {"n_q": 256, "d": 256}]
+EIGHT_BIT = [
+    {"n_q": 512, "d": 128},
+    {"n_q": 300, "n_kv": 400, "d": 64, "heads": 4, "kv_heads": 2},
+    {"n_q": 256, "d": 256},
+]
 # Of one element, with normal inputs; 8-bit outputs are rounded to 3 and 2 bits of mantissa.
 TOLERANCE = {"fp32": 5e-6, "tf32": 4e-3, "fp16": 2e-3, "bf16": 1.6e-2, "fp8_e4m3": 0.3, "fp8_e5m2": 0.6}
 

@@ -7,9 +7,9 @@ import triton
 import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rooflinecli.kernels.flash_tiles import key_tiles, padded, query_tiles
 
 from rooflinecli.accounting.visibility import walk
-from rooflinecli.kernels.flash_tiles import key_tiles, padded, query_tiles
 from rooflinecli.workload import Workload
 from tests.kernels.flash_oracle import DEVICE, mask_of, workloads
 
@@ -17,7 +17,17 @@ TILES = st.sampled_from([16, 32])
 
 
 @triton.jit
-def _key_ranges(out, n_q, n_kv, window, GROUP: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):  # fmt: skip  # noqa: ANN001, ANN202, N803
+def _key_ranges(
+    out,
+    n_q,
+    n_kv,
+    window,
+    GROUP: tl.constexpr,
+    BR: tl.constexpr,
+    BC: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WINDOW: tl.constexpr,
+):
     tile = tl.program_id(0)
     first = tile * BR // GROUP
     last = (tl.minimum(tile * BR + BR, n_q * GROUP) - 1) // GROUP
@@ -29,7 +39,9 @@ def _key_ranges(out, n_q, n_kv, window, GROUP: tl.constexpr, BR: tl.constexpr, B
 
 
 @triton.jit
-def _query_ranges(out, n_q, n_kv, window, BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr):  # fmt: skip  # noqa: ANN001, ANN202, N803
+def _query_ranges(
+    out, n_q, n_kv, window, BR: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr
+):
     tile = tl.program_id(0)
     lo, full_lo, full_hi, hi = query_tiles(tile, n_q, n_kv, window, BR, BC, CAUSAL, WINDOW)
     tl.store(out + tile * 4, lo)
@@ -90,4 +102,14 @@ def test_query_ranges_hold_what_is_visible_and_nothing_else(workload: Workload, 
 
 
 def test_blocks_are_the_next_power_of_two_a_product_takes() -> None:
-    assert [padded(size) for size in (1, 16, 17, 64, 80, 96, 128, 192, 256)] == [16, 16, 32, 64, 128, 128, 128, 256, 256]
+    assert [padded(size) for size in (1, 16, 17, 64, 80, 96, 128, 192, 256)] == [
+        16,
+        16,
+        32,
+        64,
+        128,
+        128,
+        128,
+        256,
+        256,
+    ]
