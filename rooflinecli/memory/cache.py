@@ -1,0 +1,57 @@
+"""What an L2 keeps: the chance that a byte is gone when it is wanted again.
+
+A cache of many sets behind a hash evicts by how much was touched since, not by a sharp edge: after a reuse distance
+of D bytes a line is gone with probability Phi((D/C - 1) / s), C the effective capacity and s its spread. C is below the
+nameplate because the two halves of an L2 each keep a copy of what SMs on both sides read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooflinecli.hardware import Profile
+
+# Fitted on counters of an H200 (60 MiB L2); see docs/l2-model.md. Of the L2's size:
+SHARED_SHARE = 0.400  # what every SM reads: kept in both halves
+PRIVATE_SHARE = 0.763  # what one block writes and another reads once
+SPREAD = 0.14
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Effective capacities in bytes. None is an L2 of unknown size."""
+
+    shared: float
+    private: float
+    spread: float
+    size: int
+    provenance: str
+
+    def lost(self, distance: float, capacity: float) -> float:
+        """Probability that a line is evicted after `distance` other bytes."""
+        if distance <= 0:
+            return 0.0
+        if capacity <= 0:
+            return 1.0
+        return 0.5 * (1 + math.erf((distance / capacity - 1) / (self.spread * math.sqrt(2))))
+
+    def scaled(self, factor: float) -> Cache:
+        """The same cache, `factor` times as large."""
+        return Cache(self.shared * factor, self.private * factor, self.spread, self.size, self.provenance)
+
+
+def cache_of(profile: Profile) -> Cache | None:
+    """The cache of `profile`: as its own readings fitted it, else scaled from its size; None where that is unknown."""
+    if profile.l2.size is None:
+        return None
+    size = int(profile.l2.size.value)
+    fitted = profile.l2_model
+    if fitted is None or fitted.effective_capacity is None:
+        return Cache(
+            SHARED_SHARE * size, PRIVATE_SHARE * size, SPREAD, size, "scaled from the L2's size by an H200's share"
+        )
+    shared = float(fitted.effective_capacity.value)
+    return Cache(shared, shared * PRIVATE_SHARE / SHARED_SHARE, fitted.spread, size, fitted.provenance)
