@@ -17,10 +17,11 @@ _SAMPLES = 16
 class Chain:
     """Intermediates between kernels: bytes of each, as written once and read once.
 
-    written: bytes that reach DRAM in the end. fetched_by_reductions: lines that additions in memory must fetch first.
+    inputs: bytes read that no step wrote, each tensor once. written: bytes that reach DRAM in the end. fetched_by_reductions: lines that additions in memory must fetch first.
     """
 
     handed_over: tuple[int, ...]
+    inputs: int
     written: int
     fetched_by_reductions: int
 
@@ -44,8 +45,9 @@ class Chain:
 
 
 def chain_of(cost: Cost) -> Chain:
-    """The intermediates of `cost`: tensors that a step reads and an earlier one wrote."""
+    """The intermediates of `cost`: tensors that a step reads and an earlier one wrote, or read too."""
     written: dict[str, tuple[str, int]] = {}
+    read: dict[str, tuple[str, int]] = {}
     handed: list[int] = []
     fetched = 0
     for row in cost.ledger:
@@ -58,9 +60,13 @@ def chain_of(cost: Cost) -> Chain:
             written[row.tensor] = (row.step, once)
         elif row.tensor in written and written[row.tensor][0] != row.step:
             handed.append(min(row.bytes, written[row.tensor][1]))
+        elif row.tensor in read and read[row.tensor][0] != row.step:
+            handed.append(min(row.bytes, read[row.tensor][1]))
+        else:
+            read[row.tensor] = (row.step, row.bytes)
     distinct = {row.tensor: row.bytes for row in cost.ledger if row.level == "compulsory" and row.direction == "write"}
     total = sum(distinct.get(tensor, size) for tensor, (_, size) in written.items() if tensor not in ("l", "m"))
-    return Chain(tuple(handed), total, fetched)
+    return Chain(tuple(handed), sum(size for _, size in read.values()), total, fetched)
 
 
 def _lost(size: int, cache: Cache) -> float:

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from rooflinecli.hardware import Profile
 
 # How far the effective capacity of one launch has been seen from the fitted one.
-LOOSE = 0.2
+LOOSE = 0.3
 # Blocks of one wave can drift apart and read twice what they would in step.
-DRIFT = 2.0
+DRIFT = 2.25
+# Waves whose last blocks share a stream with few others have been seen to read this much less again.
+SHY = 0.75
 SURE = 0.02  # where everything fits, readings lie this near
 
 
@@ -75,13 +77,14 @@ def estimate(cost: Cost, workload: Workload, profile: Profile, resident_blocks: 
     write_low = max(0, written - cache.size)
     grid = _grid(cost, workload, profile, resident_blocks)
     if grid is None:
-        return _from_chain(floor.read, most, written, write_low, chain, cache)
+        # Kernels that know nothing of the mask read their inputs whole, also what no query sees.
+        return _from_chain(max(floor.read, chain.inputs), most, written, write_low, chain, cache)
     if cost.tile is not None and not marches_in_step(workload, cost):
         return _unequal(grid, cost, workload, cache, floor.read, most, written, write_low, chain)
     read = _in_step(grid, chain, cache, floor.read, most)
     low = _in_step(grid, chain, cache.scaled(1 + LOOSE), floor.read, most)
     high = _in_step(grid, chain, cache.scaled(1 - LOOSE), floor.read, most)
-    low = floor.read + (low - floor.read) * 0.9
+    low = floor.read + (low - floor.read) * SHY
     again = high - floor.read
     high = min(most, floor.read * (1 + SURE) + again * (DRIFT if again > SURE * floor.read else 1))
     regime, why = _regime(grid, read, floor.read)
