@@ -93,8 +93,14 @@ def _roof_line(roof: Roof, ridges: Mapping[tuple[str | None, str], str]) -> Line
     ridge = ridges.get((roof.run, roof.id), "—") if roof.kind == "bandwidth" else "—"
     name = f"softmax on {roof.label}" if roof.kind == "kernel" and roof.id == "fp32_vector" else roof.label
     label = f"{name} ({roof.run})" if roof.run else name
-    source = roof.source if roof.clock_hz is None else f"{roof.source}, at {roof.clock_hz / 1e6:.0f} MHz"
-    return Line(label, [format_rate(roof.rate, roof.unit), here, ridge, _KINDS[roof.kind], source])
+    return Line(label, [format_rate(roof.rate, roof.unit), here, ridge, _KINDS[roof.kind], origin(roof)])
+
+
+def origin(roof: Roof) -> str:
+    """Where a roof's figure comes from, and the clock it is quoted at."""
+    if roof.clock_hz is None or "MHz" in roof.source:
+        return roof.source
+    return f"{roof.source}, at {roof.clock_hz / 1e6:.0f} MHz"
 
 
 def spread(low: float, high: float) -> str:

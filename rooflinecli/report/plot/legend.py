@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from rooflinecli.report.plot.chart import Level, Roof
+from rooflinecli.report.plot.chart import Level
 from rooflinecli.report.plot.scene import LEVEL_WORDS, RoofLine, Scene
+from rooflinecli.report.roofline import origin
 
 MAX_NOTES = 8
 
@@ -44,11 +45,6 @@ def entries(scene: Scene) -> Iterator[Entry]:
         yield Entry("note", note)
     if len(notes) > MAX_NOTES:
         yield Entry("note", f"... and {len(notes) - MAX_NOTES} more notes, all of them in --data.")
-
-
-def origin(roof: Roof) -> str:
-    """Where a roof's figure comes from, and whether somebody measured it."""
-    return roof.source + (f", at {roof.clock_hz / 1e6:.0f} MHz" if roof.clock_hz else "")
 
 
 def wrapped(text: str, width: float, measure: Callable[[str], float]) -> list[str]:

@@ -11,11 +11,10 @@ from typing import Any
 
 from rooflinecli.report.formats import render
 from rooflinecli.report.plot.chart import LEVELS, Level
-from rooflinecli.report.plot.legend import origin
 from rooflinecli.report.plot.scene import LEVEL_WORDS, Mark, RoofLine, Scene, by_importance, kernel_key
 from rooflinecli.report.plot.style import HOLLOW, PALETTES, marker
 from rooflinecli.report.plot.terminal import short_label
-from rooflinecli.report.roofline import LEVEL_NAMES, bound_label, ceiling_label, document, point_label, view
+from rooflinecli.report.roofline import LEVEL_NAMES, bound_label, ceiling_label, document, origin, point_label, view
 from rooflinecli.units import format_bytes, format_rate, format_seconds
 
 _WEB = Path(__file__).parent / "web"

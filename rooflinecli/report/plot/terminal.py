@@ -16,10 +16,10 @@ from rooflinecli.report import terminal
 from rooflinecli.report.plot.canvas import Canvas
 from rooflinecli.report.plot.chart import Level
 from rooflinecli.report.plot.labels import Frame
-from rooflinecli.report.plot.legend import entries, origin, wrapped
+from rooflinecli.report.plot.legend import entries, wrapped
 from rooflinecli.report.plot.scene import LEVEL_WORDS, Mark, RoofLine, Scene, by_importance
 from rooflinecli.report.plot.style import HOLLOW, marker
-from rooflinecli.report.roofline import LEVEL_NAMES, bound_label, point_label
+from rooflinecli.report.roofline import LEVEL_NAMES, bound_label, origin, point_label
 from rooflinecli.units import format_rate
 
 MAX_LISTED = 12

@@ -85,6 +85,8 @@
     });
   }
 
+  // plotly reads some markup in words; names are to be shown as they are.
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const small = () => plot.clientWidth < 600;
   function layout() {
     const now = palette();
@@ -182,7 +184,7 @@
         const place = best.place;
         placed.push(best.shape);
         found.push({
-          xref: "paper", yref: "paper", x: place.x / width, y: 1 - place.y / height, text, showarrow: false,
+          xref: "paper", yref: "paper", x: place.x / width, y: 1 - place.y / height, text: plain(text), showarrow: false,
           textangle: (angle * 180) / Math.PI, xanchor: "center", yanchor: "middle", borderpad: 0,
           bgcolor: palette().paper + "c8", font: { size, color: colour(label.ink) },
         });
@@ -253,7 +255,7 @@
       next.xaxis.range = plot._fullLayout.xaxis.range.slice();
       next.yaxis.range = plot._fullLayout.yaxis.range.slice();
       next.margin.t += head;
-      next.title = { text: title, subtitle: { text: under }, x: 0.02, xanchor: "left", font: { size: 15 } };
+      next.title = { text: plain(title), subtitle: { text: plain(under) }, x: 0.02, xanchor: "left", font: { size: 15 } };
       const size = { width: plot.clientWidth, height: plot.clientHeight + head };
       const picture = { data: traces(), layout: { ...next, annotations: labels() } };
       Plotly.downloadImage(picture, { format, filename: "roofline", scale: format === "png" ? 2 : 1, ...size });
