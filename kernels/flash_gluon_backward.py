@@ -19,7 +19,7 @@ from rooflinecli.kernels.flash_tiles import query_tiles, seen_by
 from triton._C.libtriton import ir
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language._core import builtin
+from triton.experimental.gluon.language._core import _unwrap_if_constexpr, builtin
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
     mbarrier,
@@ -41,6 +41,13 @@ def _copy_add(tensor_desc: Any, coord: Any, src: Any, _semantic: Any = None) -> 
     """Add a tile of shared memory to global memory: what `tma.async_atomic_add` is after Triton 3.6."""
     at = _semantic._convert_to_ir_values(coord, require_i64=False)
     _semantic.builder.create_async_tma_reduce(ir.DESCRIPTOR_REDUCE_KIND.ADD, tensor_desc.handle, at, src.handle)
+
+
+@builtin
+def _room_for(tile: Any, dtype: Any, shape: Any, layout: Any, _semantic: Any = None) -> Any:
+    """The same shared memory as another tile: a method of memory descriptors that was renamed after Triton 3.6."""
+    plain = [_unwrap_if_constexpr(x) for x in (dtype, layout)]
+    return _semantic.memdesc_reinterpret(tile, plain[0], [_unwrap_if_constexpr(size) for size in shape], plain[1])
 
 
 copy_add = getattr(tma, "async_atomic_add", None) or _copy_add
@@ -256,12 +263,12 @@ def _consume(sums, dk_out, dv_out, k_tiles, v_tiles, q_ring, do_ring, lse_ring, 
     # dK, then dV leave through the room of dQ's tile, which is as large.
     row = (2 * tile + WHO) * ROWS
     tma.store_wait(0)
-    k_room = dq_tiles.index(WHO)._reinterpret(dk_out.dtype, dk_out.block_type.shape, dk_out.layout)
+    k_room = _room_for(dq_tiles.index(WHO), dk_out.dtype, dk_out.block_type.shape, dk_out.layout)
     k_room.reshape([ROWS, D]).store((dk * out_scale).to(dk_out.dtype))
     fence_async_shared()
     copy_out(dk_out, [kv_head, row, 0], k_room)
     tma.store_wait(0)
-    v_room = dq_tiles.index(WHO)._reinterpret(dv_out.dtype, dv_out.block_type.shape, dv_out.layout)
+    v_room = _room_for(dq_tiles.index(WHO), dv_out.dtype, dv_out.block_type.shape, dv_out.layout)
     v_room.reshape([ROWS, DV]).store(dv.to(dv_out.dtype))
     fence_async_shared()
     copy_out(dv_out, [kv_head, row, 0], v_room)
