@@ -84,7 +84,9 @@ class WorkloadOptions:
             "heads": ("--heads", self.heads), "kv_heads": ("--kv-heads", self.kv_heads),
             "batch": ("--batch", self.batch), "window": ("--window", self.window),
         }  # fmt: skip
-        fields: dict[str, Any] = {name: count(*given) for name, given in counts.items() if given[1] is not None}
+        fields: dict[str, Any] = {
+            name: count(option, text) for name, (option, text) in counts.items() if text is not None
+        }
         for needed, option in (("n_q", "--N"), ("d", "--d")):
             if needed not in fields:
                 raise InputError(f"{option} is missing", "for instance --N 8192 --d 128")
@@ -228,7 +230,7 @@ def takes(command: Callable[..., None]) -> Callable[..., None]:
             types = get_type_hints(hint, include_extras=True)
             parameters += [
                 inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=types[f.name])
-                for f in fields(hint)  # type: ignore[arg-type]  # each is a dataclass
+                for f in fields(hint)
             ]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hint))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from rooflinecli.errors import InputError
 from rooflinecli.units import parse_quantity
@@ -18,7 +18,7 @@ class _Strict(BaseModel):
 
 
 class Figure(_Strict):
-    """One figure. `value` is in the base unit `unit`; `source` is spelled out; `clock` (Hz) is what a rate is quoted at.
+    """One figure. `value` is in the base unit `unit`; `source` is spelled out; a rate is quoted at `clock` (Hz).
 
     kind: a datasheet's or whitepaper's figure, read from the device, derived from others, measured, or written from
     memory and not looked up.
@@ -123,10 +123,19 @@ Clock = Annotated[Figure | None, _quantity("Hz")]
 Power = Annotated[Figure | None, _quantity("W")]
 PerClock = Annotated[Figure | None, _quantity("B/clk")]
 OpsPerClock = Annotated[Figure | None, _quantity("op/clk")]
-PeakName = Literal[
+PEAKS = (
     "fp64_vector", "fp64_tensor", "fp32_vector", "fp32_tensor", "fp16_vector", "bf16_vector", "tf32_tensor",
     "fp16_tensor", "bf16_tensor", "fp8_tensor", "fp6_tensor", "fp4_tensor", "int8_tensor", "int8_vector", "int4_tensor",
-]  # fmt: skip
+)  # fmt: skip
+
+
+def _peak_name(name: str) -> str:
+    if name not in PEAKS:
+        raise ValueError(f"no such peak; there are {', '.join(PEAKS)}")
+    return name
+
+
+PeakName = Annotated[str, AfterValidator(_peak_name)]
 
 
 class Clocks(_Strict):

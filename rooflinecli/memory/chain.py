@@ -17,7 +17,8 @@ _SAMPLES = 16
 class Chain:
     """Intermediates between kernels: bytes of each, as written once and read once.
 
-    inputs: bytes read that no step wrote, each tensor once. written: bytes that reach DRAM in the end. fetched_by_reductions: lines that additions in memory must fetch first.
+    inputs: bytes read that no step wrote, each tensor once. written: bytes that reach DRAM in the end.
+    fetched_by_reductions: lines that additions in memory must fetch first.
     """
 
     handed_over: tuple[int, ...]

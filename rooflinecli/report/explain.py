@@ -126,12 +126,16 @@ def _work_section(result: Result) -> Section:
     return Section(
         "work",
         [
-            Line("useful", ["both products over visible pairs", f"{flops.useful:,} FLOP", format_rate(flops.useful, "FLOP")]),
-            Line("executed", ["masked and padded parts of tiles too", f"{flops.executed:,} FLOP", format_rate(flops.executed, "FLOP")]),
-            Line("softmax", ["5 a visible pair", f"{flops.softmax:,} FLOP", format_rate(flops.softmax, "FLOP")]),
-            Line("exponentials", ["tile elements and rescales", f"{exponentials.executed:,}", format_rate(exponentials.executed, "exp")]),
+            _work("useful", "both products over visible pairs", flops.useful, "FLOP"),
+            _work("executed", "masked and padded parts of tiles too", flops.executed, "FLOP"),
+            _work("softmax", "5 a visible pair", flops.softmax, "FLOP"),
+            _work("exponentials", "tile elements and rescales", exponentials.executed, "exp"),
         ],
-    )  # fmt: skip
+    )
+
+
+def _work(label: str, meaning: str, amount: int, unit: str) -> Line:
+    return Line(label, [meaning, f"{amount:,} {unit}", format_rate(amount, unit)])
 
 
 def _numbers(row: Row, result: Result) -> str:

@@ -52,8 +52,8 @@ def sheets_as_text(sheets: Sequence[Sheet]) -> str:
 
 def _print(console: Console, sheet: Sheet) -> None:
     console.print(Text(sheet.title, style="bold"))
-    for line in sheet.subtitle:
-        console.print(Text(line, style="dim"))
+    for remark in sheet.subtitle:
+        console.print(Text(remark, style="dim"))
     table = Table(box=_box(), show_edge=True, pad_edge=False, header_style="bold cyan")
     table.add_column("", overflow="fold", no_wrap=False)
     for column in sheet.columns:

@@ -13,7 +13,7 @@ from rooflinecli.models.config import read_config
 from rooflinecli.models.spec import ModelSpec
 
 CONFIGS = Path(__file__).parents[1] / "data/configs"
-GONE = object()
+GONE = "a field that is taken out"
 
 
 def config(name: str, **changes: Any) -> dict[str, Any]:
