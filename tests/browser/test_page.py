@@ -111,8 +111,8 @@ def test_hovering_says_what_the_point_is(tab: Tab, tmp_path: Path) -> None:
     tab.show(STANDARD["measured"], tmp_path)
     [point] = [p for p in STANDARD["measured"].points if p.measured and p.level == "hbm"]
     text = hover(tab, *where(tab, point.intensity, point.flops_per_s))
-    # By hand: 4 * 8192^2 * 64 = 17.18 GFLOP in 27.5 us is 624.7 TFLOP/s; four tensors of 8192 * 64 * 2 B are 4.19 MB, so
-    # 4096 FLOP a byte; at the SM boundary 126 FLOP/B times the L2's 5.6 TB/s allow 705.8.
+    # By hand: 4 * 8192^2 * 64 = 17.18 GFLOP in 27.5 us is 624.7 TFLOP/s; four tensors of 8192 * 64 * 2 B are 4.19 MB:
+    # 4096 FLOP a byte. At the SM boundary 126 FLOP/B times the L2's 5.6 TB/s allow 705.8.
     for part in (
         "flash_forward", "measured 624.7 TFLOP/s", "attainable 705.8 TFLOP/s", "share of roof 88.5%", "level HBM",
         "bound by L2 bandwidth", "time 27.5 us", "intensity 4096 FLOP/B", "H100 SXM",
