@@ -81,7 +81,8 @@ def _flash(shape: tuple[Any, ...]) -> Case:
     b, hq, hk, nq, nk, d, dtype, causal, window, br, bc, warps = shape
     label = {
         "source": "plain Triton FA2-style kernel (Q outer)", "algorithm": "flash2",
-        "workload": _workload(b, hq, hk, nq, nk, d, dtype, causal, window), "tile": {"br": br, "bc": bc, "warps": warps},
+        "workload": _workload(b, hq, hk, nq, nk, d, dtype, causal, window),
+        "tile": {"br": br, "bc": bc, "warps": warps},
     }  # fmt: skip
 
     def launch() -> None:

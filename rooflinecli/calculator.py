@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import rooflinecli.memory.l2 as l2
 from rooflinecli.accounting import ALGORITHMS, algorithm
 from rooflinecli.accounting.ledger import Cost, Tile
 from rooflinecli.dtypes import DType, compute_dtype
-from rooflinecli.errors import InputError, unknown_name
+from rooflinecli.errors import InputError, naming, unknown_name
 from rooflinecli.hardware import load_profile
-from rooflinecli.memory import l2
 from rooflinecli.memory.tiles import choose_tile
 from rooflinecli.roofline import Bound, MemoryModel, Textbook, bounds, textbook
 from rooflinecli.workload import Workload
@@ -153,7 +153,8 @@ def _check_struck(struck: tuple[str, ...], results: Iterable[Cost]) -> None:
     costs = {cost.algorithm: {row.tensor.lower(): row.tensor for row in cost.ledger} for cost in results}
     for scope, tensor in map(_scoped, struck):
         if scope and scope not in ALGORITHMS:
-            raise unknown_name("algorithm", scope, ALGORITHMS)
+            with naming("--exclude", f"{scope}:{tensor}"):
+                raise unknown_name("algorithm", scope, ALGORITHMS)
         known = {low: name for name, rows in costs.items() if scope in ("", name) for low, name in rows.items()}
         if known and tensor.lower() not in known:
             raise InputError(

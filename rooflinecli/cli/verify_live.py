@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,13 @@ def _profile(tool: Ncu, cases: list[suites.Case], replay: str) -> tuple[list[Pro
     for each in KINDS:
         mine = [index for index, case in enumerate(cases) if kind(case) == each]
         if mine:
-            profiled, text = tool.profile([cases[index] for index in mine], each)
+            try:
+                profiled, text = tool.profile([cases[index] for index in mine], each)
+            except UnavailableError as error:
+                if replay != "auto" or each == "kernel":
+                    raise
+                print(f"warning: {error.message}; counting kernel by kernel instead", file=sys.stderr)
+                profiled, text = tool.profile([cases[index] for index in mine], "kernel")
             found |= dict(zip(mine, profiled, strict=True))
             texts[each] = text
     return [found[index] for index in range(len(cases))], texts

@@ -27,10 +27,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Timings in seconds of runs one after another, and the card's state while they ran."""
+    """Timings in seconds of runs one after another, and the looks taken at the card while they ran."""
 
     seconds: Sequence[float]
-    state: State
+    states: Sequence[State]
 
 
 class Device(Protocol):
@@ -128,9 +128,13 @@ class CudaDevice:
             start.record()
             run()
             end.record()
-        state = self._monitor.state()  # while the work runs: clocks drop as soon as it ends
+        # Look while the work runs: clocks drop as soon as it ends.
+        states = [self._monitor.state()]
+        while not events[-1][1].query():
+            time.sleep(2e-3)
+            states.append(self._monitor.state())
         torch.cuda.synchronize()
-        return Batch([start.elapsed_time(end) * 1e-3 for start, end in events], state)
+        return Batch([start.elapsed_time(end) * 1e-3 for start, end in events], states)
 
     def release(self) -> None:
         """Return cached memory to the driver."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import rooflinecli.memory.l2 as l2
 from rooflinecli.accounting import ALGORITHMS
 from rooflinecli.accounting.ledger import Tile
 from rooflinecli.calculator import Intensity, Result
-from rooflinecli.memory import l2
 from rooflinecli.roofline import bounds, textbook
 from rooflinecli.workload import Workload
 

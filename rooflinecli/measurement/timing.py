@@ -55,7 +55,7 @@ def measure_time(device: Device, run: Callable[[], object], policy: Policy = QUI
     while not steady and len(samples) < policy.most:
         batch = device.time(run, min(policy.batch, policy.most - len(samples)), cold=cold)
         samples += batch.seconds
-        states.append(batch.state)
+        states += batch.states
         steady = len(samples) >= policy.least and _steady(samples, batch.seconds, policy)
         if len(samples) >= policy.batch and device.clock() - began >= policy.budget:
             break

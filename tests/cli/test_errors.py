@@ -32,7 +32,7 @@ CASES = [
     # what does not go together
     ((*GOOD, "--heads", "8", "--kv-heads", "3"), ("--kv-heads", "3", "8")),
     ((*GOOD, "--window", "0"), ("--window", "0")),
-    ((*GOOD, "--br", "4096", "--bc", "4096"), ("--br 4096", "--bc 4096", "1048576", "166912")),
+    ((*GOOD, "--br", "4096", "--bc", "4096"), ("--br 4096", "--bc 4096", "1572864", "166912")),
     ((*GOOD, "--kv-dtype", "q8_0", "--d", "80"), ("--d", "80", "q8_0", "32")),
     # formats
     ((*GOOD, "--dtype", "fp12"), ("--dtype", "fp12", "did you mean")),
@@ -44,7 +44,7 @@ CASES = [
     ((*GOOD, "--gpu", "nothing.yaml"), ("--gpu", "nothing.yaml")),
     ((*GOOD, "--algorithm", "flash3"), ("--algorithm", "flash3", "flash2")),
     ((*GOOD, "--exclude", "X"), ("--exclude", "X")),
-    ((*GOOD, "--exclude", "naiv:O"), ("--exclude", "naiv")),
+    ((*GOOD, "--exclude", "naiv:O"), ("--exclude", "naiv", "did you mean")),
     ((*GOOD, "--format", "xml"), ("--format", "xml", "json")),
     ((*GOOD, "--memory-model", "l3"), ("--memory-model", "l3", "textbook")),
     # usage

@@ -51,7 +51,7 @@ class FakeDevice:
             self.cold.append(cold)
             found.append(next(self._seconds))
         self._now += sum(found)
-        return Batch(found, self.state())
+        return Batch(found, [self.state()])
 
     def release(self) -> None:
         self.released += 1

@@ -62,7 +62,8 @@ def test_the_table_says_what_binds_and_what_was_left_out(measured: Measurement) 
 
 
 @pytest.mark.parametrize("shape", ["table", "markdown", "csv", "jsonl", "json"])
-def test_every_format(measured: Measurement, shape: str) -> None:
+def test_every_format(measured: Measurement, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     assert "flash_forward" in render(report.view(measured), shape).replace("\\", "")
 
 

@@ -24,7 +24,7 @@ GIB = 2**30
 
 def gpu(capacity: int | None = 80 * GIB, bandwidth: float = 2e12) -> Any:
     def figure(value: float, unit: str) -> SimpleNamespace:
-        return SimpleNamespace(value=value, unit=unit, source="the test", clock=None)
+        return SimpleNamespace(value=value, unit=unit, source="the test", clock=None, is_measured=False)
 
     memory = None if capacity is None else figure(capacity, "B")
     return SimpleNamespace(

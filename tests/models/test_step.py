@@ -24,7 +24,7 @@ def gpu(flops: float = 312e12, bandwidth: float = 2039e9) -> Any:
     """A card of which two figures are known: by default those of an A100 with 80 GB."""
 
     def figure(value: float, unit: str) -> SimpleNamespace:
-        return SimpleNamespace(value=value, unit=unit, source="the test", clock=None)
+        return SimpleNamespace(value=value, unit=unit, source="the test", clock=None, is_measured=False)
 
     return SimpleNamespace(
         id="card", name="Card", peaks={"fp16_tensor": figure(flops, "FLOP/s")},

@@ -67,7 +67,11 @@ def tensor_metrics(known: Iterable[str], dtype: str) -> list[str]:
         match = _TENSOR.fullmatch(name)
         if match and match[2] in SOURCES[dtype]:
             kinds.setdefault(match[1], {}).setdefault((bool(match[4]), bool(match[3])), []).append(name)
-    return [name for kind in sorted(kinds) for name in kinds[kind][min(kinds[kind])]]
+    if kinds:
+        return [name for kind in sorted(kinds) for name in kinds[kind][min(kinds[kind])]]
+    # Some formats are counted in all only, whatever the instruction.
+    whole = {f"sm__ops_path_tensor_src_{source}{result}" for source in SOURCES[dtype] for result in ("", "_dst_fp32")}
+    return sorted(whole & set(known))[:1]
 
 
 def totals(launches: Sequence[Launch], counters: Mapping[str, Counter]) -> dict[str, float | None]:

@@ -115,10 +115,11 @@ def find(program: str | None) -> str:
 
 def command(metrics: Sequence[str], replay: Replay, log: Path, plan: Path, manifest: Path) -> list[str]:
     """The arguments of the profiler. Clocks are left as they are; the cache is emptied before each replay."""
-    marked = ["--profile-from-start", "off"] if replay == "kernel" else []
+    # A range is replayed by running the program again: replaying its API calls fails on launches the tool cannot record.
+    mode, marked = ("kernel", ["--profile-from-start", "off"]) if replay == "kernel" else ("app-range", [])
     return [
         "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(metrics),
-        "--clock-control", "none", "--cache-control", "all", "--replay-mode", replay, *marked, "--log-file", str(log),
+        "--clock-control", "none", "--cache-control", "all", "--replay-mode", mode, *marked, "--log-file", str(log),
         sys.executable, "-m", "rooflinecli.measurement.ncu.case", str(plan), str(manifest),
     ]  # fmt: skip
 
@@ -162,5 +163,10 @@ def _reason(said: str) -> str:
     for mark, meaning in _REFUSALS.items():
         if mark in said:
             return meaning
-    lines = [line.strip() for line in said.splitlines() if line.startswith(("==ERROR==", "Error", "error"))]
-    return lines[0].removeprefix("==ERROR==").strip() if lines else "it said nothing"
+    lines = [line.strip() for line in said.splitlines()]
+    for index, line in enumerate(lines):
+        if line.startswith(("==ERROR==", "Error", "error")):
+            told = line.removeprefix("==ERROR==").strip()
+            follow = lines[index + 1] if told.endswith(":") and index + 1 < len(lines) else ""
+            return f"{told} {follow.removeprefix('==ERROR==').strip()}".strip()
+    return "it said nothing"

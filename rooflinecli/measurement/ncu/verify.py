@@ -90,7 +90,7 @@ def compare_counters(
         for quantity, unit, predicted, low, high, slack, judged in _predictions(result, tolerance, one_cache)
     ]
     used = {metric for counter in counters.values() for metric in counter.metrics}
-    unused = sorted({name for launch in launches for name in launch.metrics} - used)
+    unused = sorted(name for name in {name for launch in launches for name in launch.metrics} - used if _counts(name))
     told = list(notes)
     if not one_cache:
         told.append("the cache was emptied before each kernel: HBM traffic is not that of the chain, and is not judged")
@@ -98,6 +98,12 @@ def compare_counters(
         workload, result.algorithm, kernel, result.gpu, _tile(result), tuple(rows),
         tuple(launch.kernel for launch in launches), tuple(missing), tuple(unused), tuple(told),
     )  # fmt: skip
+
+
+def _counts(metric: str) -> bool:
+    """Whether a metric is a total somebody asked for: wide tables also describe the device, the launch, the tool."""
+    attributes = ("device__", "launch__", "profiler__", "numa__", "nvlink__", "c2clink__")
+    return metric.endswith(".sum") and not metric.startswith(attributes)
 
 
 def parse_tolerance(text: str) -> float:
