@@ -1,8 +1,10 @@
 """Probes of memory bandwidth: read, write, copy and triad of long arrays, and reading a footprint again and again.
 
 Formulas, for arrays of `n` elements of 4 bytes: read `4n` and write `4n` bytes, copy `8n`, triad (z = x + s*y) `12n`.
-The footprint probe reads `4 * BLOCK * programs * steps` bytes out of a footprint that may be much smaller; every
-program walks all of it, and loads bypass the L1, so that what the footprint fits in is the L2 or nothing.
+The footprint probe reads `4 * BLOCK * programs * steps` bytes out of a footprint that may be much smaller: every
+program walks all of it, and loads bypass the L1, so that what the footprint fits in is the L2 or nothing. Apart,
+programs read different blocks at a time, which shows bandwidth. In step, all read the same block, as attention's read
+K and V: no bandwidth is short then, and a step's time is a latency, which shows the share that is missed.
 Reference: the sum of what was read, modulo 2^32, and the plain copy and sum. Accounting algorithm: none.
 """
 
@@ -19,18 +21,23 @@ if TYPE_CHECKING:
 BLOCK = 4096  # elements of a step: 16 KiB, four 16-byte accesses a thread
 WARPS = 8
 PROGRAMS_PER_SM = 6
+# Elements and warps of a program that copies: which is fastest differs by card, so all are tried.
+COPY_SHAPES = ((4096, 8), (2048, 4), (1024, 4), (512, 4), (1024, 2), (8192, 8))
 
 
 @triton.jit
-def read_kernel(x, out, blocks, steps, BLOCK: tl.constexpr):
-    """Add up `steps` blocks of x (blocks * BLOCK,), `programs` apart and around; out (programs,)."""
-    program, programs = tl.program_id(0), tl.num_programs(0)
+def read_kernel(x, out, blocks, steps, apart, stride, BLOCK: tl.constexpr):
+    """Add up `steps` blocks of x (blocks * BLOCK,), around; out (programs,).
+
+    Programs begin `apart` blocks from each other and go on by `stride`.
+    """
+    program = tl.program_id(0)
     total = tl.zeros([BLOCK], tl.int32)
-    block = program % blocks
+    block = (program * apart) % blocks
     for _ in range(steps):
         at = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
         total += tl.load(x + at, cache_modifier=".cg")
-        block = (block + programs) % blocks
+        block = (block + stride) % blocks
     tl.store(out + program, tl.sum(total, 0))
 
 
@@ -64,8 +71,15 @@ def read(x: torch.Tensor, out: torch.Tensor, nbytes: int | None = None) -> int:
     steps = -(-(nbytes // (4 * BLOCK) if nbytes is not None else blocks) // programs)
     if nbytes is None and blocks % programs:
         raise ValueError(f"{blocks} blocks are not a whole number a program of {programs}")
-    read_kernel[(programs,)](x, out, blocks, steps, BLOCK=BLOCK, num_warps=WARPS)
+    read_kernel[(programs,)](x, out, blocks, steps, 1, programs, BLOCK=BLOCK, num_warps=WARPS)
     return 4 * BLOCK * programs * steps
+
+
+def march(x: torch.Tensor, out: torch.Tensor, rounds: int) -> int:
+    """Every program reads all of x, int32, in one order, `rounds` times; returns the steps a program takes."""
+    blocks = x.numel() // BLOCK
+    read_kernel[(out.numel(),)](x, out, blocks, blocks * rounds, 0, 1, BLOCK=BLOCK, num_warps=WARPS)
+    return blocks * rounds
 
 
 def write(z: torch.Tensor) -> int:
@@ -74,9 +88,9 @@ def write(z: torch.Tensor) -> int:
     return 4 * z.numel()
 
 
-def copy(x: torch.Tensor, z: torch.Tensor) -> int:
-    """Copy x to z, int32; returns the bytes read and written."""
-    copy_kernel[(z.numel() // BLOCK,)](x, z, BLOCK=BLOCK, num_warps=WARPS)
+def copy(x: torch.Tensor, z: torch.Tensor, block: int = BLOCK, warps: int = WARPS) -> int:
+    """Copy x to z, int32, `block` elements a program; returns the bytes read and written."""
+    copy_kernel[(z.numel() // block,)](x, z, BLOCK=block, num_warps=warps)
     return 8 * z.numel()
 
 

@@ -44,7 +44,9 @@ def command(
     target = profile or Path(f"{base.id if base is not None else 'this-gpu'}-calibrated.yaml")
     check_writable(target, force=out.force)
     with progress() as tell:
-        found = measuring.calibrate(device, probes.ceilings(device), probes.l2_curve(device), tell)
+        found = measuring.calibrate(
+            device, probes.ceilings(device), probes.l2_curve(device), probes.l2_marches(device), tell
+        )
     emit(render(report.view(found, base), shape), out.output, force=out.force)
     if found.ceilings:
         write_whole(target, calibrated_profile(found, base).encode(), force=out.force)

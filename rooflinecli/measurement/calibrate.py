@@ -58,11 +58,12 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Everything found. `curve` is the L2 probe by footprint; `missing` says why a kind has no figure."""
+    """Everything found. `curve` and `marches`: the L2's probes by footprint; `missing`: why a kind has no figure."""
 
     identity: Identity
     ceilings: tuple[Ceiling, ...]
     curve: tuple[Ceiling, ...]
+    marches: tuple[Ceiling, ...]
     l2_effective: int | None
     missing: dict[str, str]
     environment: Environment
@@ -74,18 +75,25 @@ class Calibration:
 
 
 def calibrate(
-    device: Device, probes: Sequence[Probe], curve: Sequence[Probe], progress: Progress = lambda *_: None
+    device: Device,
+    probes: Sequence[Probe],
+    curve: Sequence[Probe],
+    marches: Sequence[Probe] = (),
+    progress: Progress = lambda *_: None,
 ) -> Calibration:
-    """Run every probe; one that fails is left out with its reason, an interruption keeps what there is."""
+    """Run every probe; one that fails is left out with its reason, an interruption keeps what there is.
+
+    `curve` reads footprints apart, which shows the L2's bandwidth; `marches` in step, which shows what it keeps.
+    """
     before = device.state()
-    found: list[Ceiling] = []
-    points: list[Ceiling] = []
+    taken: list[list[Ceiling]] = [[], [], []]
     missing: dict[str, str] = {}
     states: list[State] = []
     interrupted = False
-    total = len(probes) + len(curve)
+    queue = [(probe, kind) for kind, part in zip(taken, (probes, curve, marches), strict=True) for probe in part]
+    total = len(queue)
     try:
-        for index, probe in enumerate([*probes, *curve]):
+        for index, (probe, kind) in enumerate(queue):
             progress(index, total, probe.kind)
             try:
                 one, seen = _measure(device, probe)
@@ -95,12 +103,12 @@ def calibrate(
             finally:
                 device.release()
             states += [seen.before, seen.after]
-            (found if index < len(probes) else points).append(one)
+            kind.append(one)
         progress(total, total, "done")
     except KeyboardInterrupt:
         interrupted = True
-    found = [one for one in found if _is_what_it_says(one, device.identity, missing)]
-    hbm = next((one for one in found if one.kind == "hbm_read"), None)
+    figures, points, steps = taken
+    found = [one for one in best_of_each(figures) if _is_what_it_says(one, device.identity, missing)]
     plateau = l2_plateau(points, device.identity.l2)
     if plateau is not None:
         found.append(plateau)
@@ -108,7 +116,8 @@ def calibrate(
         identity=device.identity,
         ceilings=tuple(found),
         curve=tuple(points),
-        l2_effective=effective_capacity(points, plateau, hbm),
+        marches=tuple(steps),
+        l2_effective=effective_capacity(steps),
         missing=missing,
         environment=environment(before, states, device.state()),
         interrupted=interrupted,
@@ -127,9 +136,10 @@ def _measure(device: Device, probe: Probe) -> tuple[Ceiling, Environment]:
 
 
 def as_rate(seconds: Statistics, amount: int, unit: str) -> Ceiling:
-    """Times of `amount` as a rate: the longest time is the lowest rate. Seconds stay seconds."""
+    """Times of `amount` as a rate: the longest time is the lowest rate. In seconds, it is the time of one."""
     if unit == "s":
-        return Ceiling("", unit, seconds.median, seconds.low, seconds.high, seconds.count, "")
+        one = (seconds.median / amount, seconds.low / amount, seconds.high / amount)
+        return Ceiling("", unit, *one, seconds.count, "")
     return Ceiling(
         "", unit, amount / seconds.median, amount / seconds.high, amount / seconds.low, seconds.count, ""
     )  # fmt: skip
@@ -162,19 +172,32 @@ def l2_plateau(curve: Sequence[Ceiling], size: int | None) -> Ceiling | None:
     return None if best is None else replace(best, kind="l2_read")
 
 
-def effective_capacity(curve: Sequence[Ceiling], plateau: Ceiling | None, hbm: Ceiling | None) -> int | None:
-    """The footprint at which half of what is read again comes from HBM; None where the curve does not show it.
+def best_of_each(figures: Sequence[Ceiling]) -> list[Ceiling]:
+    """One figure a kind: where a kind was probed at several sizes, the fastest is the ceiling."""
+    best: dict[str, Ceiling] = {}
+    for one in figures:
+        known = best.get(one.kind)
+        if known is None or one.median > known.median:
+            best[one.kind] = one
+    return list(best.values())
 
-    Seconds a byte grow from the plateau's to HBM's as the footprint outgrows the cache; half way up, by
-    interpolation between the two footprints around it, half is missed.
+
+def effective_capacity(marches: Sequence[Ceiling]) -> int | None:
+    """The footprint at which half of what is read again has to be fetched; None where the marches do not show it.
+
+    A step's time is a latency: it grows from the cache's to the memory's in proportion to the share missed. Half way
+    between the shortest time and that of the largest footprint, by interpolation, half is missed.
     """
-    if plateau is None or hbm is None or hbm.median >= plateau.median:
+    points = sorted((one.footprint, one.median) for one in marches if one.footprint is not None)
+    if len(points) < 3:
         return None
-    half = (1 / plateau.median + 1 / hbm.median) / 2
-    points = sorted((one.footprint, 1 / one.median) for one in curve if one.footprint is not None)
-    for (small, fast), (large, slow) in pairwise(points):
-        if small >= (plateau.footprint or 0) and fast <= half < slow:
-            return round(small + (large - small) * (half - fast) / (slow - fast))
+    fast, slow = min(time for _, time in points), points[-1][1]
+    if slow < 1.1 * fast:  # no knee within the footprints
+        return None
+    half = (fast + slow) / 2
+    for (small, before), (large, after) in pairwise(points):
+        if before <= half < after:
+            return round(small + (large - small) * (half - before) / (after - before))
     return None
 
 

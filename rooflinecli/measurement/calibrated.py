@@ -62,7 +62,7 @@ def _put_measured(document: dict[str, Any], found: Calibration) -> None:
         if one is not None and per_clock:
             value = f"{one.median / per_clock:.6g} {unit}"
             document["sm"][field] = {"value": value, "source": CALIBRATED, "kind": "measured"}
-    document["measured"] = [_record(one, found) for one in (*found.ceilings, *found.curve)]
+    document["measured"] = [_record(one, found) for one in (*found.ceilings, *found.curve, *found.marches)]
     if found.l2_effective is not None:
         size = f"{found.l2_effective} B"
         effective = {"kind": "l2_effective_capacity", "unit": "B", "median": size, "low": size, "high": size}

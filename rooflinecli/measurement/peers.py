@@ -49,12 +49,18 @@ class Peer:
         outputs: dict[str, Any] = {}
 
         def run() -> None:
-            with sdpa_kernel(backend), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of the other backends, which were not asked for
+            with sdpa_kernel(backend):
                 outputs["o"] = scaled_dot_product_attention(
                     q, k, v, is_causal=workload.causal, enable_gqa=workload.group > 1
                 )
 
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch explains at length why it does not take the other backends
+            try:
+                run()
+            except RuntimeError as error:
+                reason = "refuses this workload" if "No available kernel" in str(error) else str(error)
+                raise RuntimeError(f"torch's {self.backend.lower()} {reason}") from error
         return Launch(run, outputs, ())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rooflinecli.measurement.calibrate import Prepared, Probe
 from rooflinecli.measurement.device import Device, Identity
 
-MATRIX = 8192
+MATRICES = (8192, 4096)  # a long product is held back by its power, a short one by its ends
 STREAM = 2 << 30  # bytes of one array, where the memory is there
 REPEATS = 2000
 TENSOR = ("fp16", "bf16", "tf32", "fp8", "int8")
@@ -16,8 +16,7 @@ TENSOR = ("fp16", "bf16", "tf32", "fp8", "int8")
 
 def ceilings(device: Device) -> list[Probe]:
     """Every probe but the curve, for this card."""
-    identity, free = device.identity, device.free_memory()
-    return [*_streams(identity, free), *_units(identity), *_matrices()]
+    return [*_streams(device), *_units(device.identity), *_matrices()]
 
 
 def footprints(identity: Identity) -> list[int]:
@@ -25,6 +24,28 @@ def footprints(identity: Identity) -> list[int]:
     size = identity.l2 or 0
     shares = (1 / 32, 1 / 16, 1 / 8, 3 / 16, 1 / 4, 5 / 16, 3 / 8, 7 / 16, 1 / 2, 5 / 8, 3 / 4, 1, 1.5, 2, 4)
     return [max(1, round(size * share / _STEP)) * _STEP for share in shares] if size else []
+
+
+def l2_marches(device: Device) -> list[Probe]:
+    """Every program reading each footprint in one order, as attention's blocks read K and V; the time of a step."""
+    identity = device.identity
+
+    def prepare(footprint: int) -> Prepared:
+        from rooflinecli.kernels import probe_stream as stream
+
+        torch = _torch()
+        x, out = torch.arange(footprint // 4, dtype=torch.int32, device="cuda"), _empty(torch, identity.sm_count)
+        rounds = max(2, -(-_LEAST_STEPS * _STEP // footprint))
+        return Prepared(lambda: stream.march(x, out, rounds), stream.march(x, out, rounds), footprint)
+
+    method = "a program on each SM over the whole footprint, all in one order and past the L1; time of a step of 16 KiB"
+    size = identity.l2 or 0
+    sizes = [round(size * share / 60 / _STEP) * _STEP for share in _SIXTIETHS]
+    return [
+        Probe("l2_march", "s", lambda one=one: prepare(one), method, cold=False)  # type: ignore[misc]
+        for one in sizes
+        if one
+    ]
 
 
 def l2_curve(device: Device) -> list[Probe]:
@@ -48,6 +69,8 @@ def l2_curve(device: Device) -> list[Probe]:
 
 
 _STEP = 16 << 10
+_LEAST_STEPS = 1500
+_SIXTIETHS = (4, 8, 12, 16, 20, 22, 24, 26, 28, 30, 32, 36, 42, 50, 60, 90, 120)  # of the L2, to march over
 
 
 def stream_elements(identity: Identity, free: int) -> int:
@@ -56,8 +79,9 @@ def stream_elements(identity: Identity, free: int) -> int:
     return max(1, min(STREAM, free // 8) // 4 // whole) * whole
 
 
-def _streams(identity: Identity, free: int) -> Iterator[Probe]:
-    elements = stream_elements(identity, free)
+def _streams(device: Device) -> Iterator[Probe]:
+    identity = device.identity
+    elements = stream_elements(identity, device.free_memory())
 
     def arrays(count: int) -> list[Any]:
         torch = _torch()
@@ -80,7 +104,13 @@ def _streams(identity: Identity, free: int) -> Iterator[Probe]:
         from rooflinecli.kernels import probe_stream as stream
 
         x, z = arrays(2)
-        return Prepared(lambda: stream.copy(x, z), stream.copy(x, z), 8 * elements)
+
+        def seconds(shape: tuple[int, int]) -> float:
+            stream.copy(x, z, *shape)
+            return min(device.time(lambda: stream.copy(x, z, *shape), 4).seconds)
+
+        shape = min(stream.COPY_SHAPES, key=seconds)
+        return Prepared(lambda: stream.copy(x, z, *shape), stream.copy(x, z, *shape), 8 * elements)
 
     def triad() -> Prepared:
         from rooflinecli.kernels import probe_stream as stream
@@ -120,11 +150,9 @@ def _units(identity: Identity) -> Iterator[Probe]:
 
 
 def _matrices() -> Iterator[Probe]:
-    flops = 2 * MATRIX**3
-
-    def product(name: str) -> Prepared:
-        torch = _torch()
-        a, b = (torch.randn(MATRIX, MATRIX, device="cuda") for _ in range(2))
+    def product(name: str, size: int) -> Prepared:
+        torch, flops = _torch(), 2 * size**3
+        a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
         if name == "tf32":
             out = torch.empty_like(a)
 
@@ -151,8 +179,9 @@ def _matrices() -> Iterator[Probe]:
         return Prepared(lambda: torch.mm(x, y, out=out), flops)
 
     for name in TENSOR:
-        method = f"torch's matrix product of {MATRIX}^3 on normal random {name} inputs (cuBLAS)"
-        yield Probe(f"{name}_tensor", "FLOP/s", lambda name=name: product(name), method)  # type: ignore[misc]
+        for size in MATRICES:
+            method = f"torch's matrix product of {size}^3 on normal random {name} inputs (cuBLAS)"
+            yield Probe(f"{name}_tensor", "FLOP/s", lambda name=name, size=size: product(name, size), method)  # type: ignore[misc]
 
 
 def _torch() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -34,13 +35,18 @@ def view(found: Calibration, base: Profile | None) -> View:
         "interrupted": found.interrupted,
         "ceilings": ceilings,
         "l2_curve": [asdict(one) for one in found.curve],
+        "l2_marches": [asdict(one) for one in found.marches],
         "l2_effective": found.l2_effective,
         "missing": found.missing,
         "environment": asdict(found.environment),
         "warnings": found.environment.warnings(),
     }
-    records = [*ceilings, *document["l2_curve"]]  # type: ignore[misc]  # a list of mappings
-    return View(document, records, lambda: [_sheet(found, base), *([_curve(found)] if found.curve else [])])
+    records = [*ceilings, *document["l2_curve"], *document["l2_marches"]]  # type: ignore[misc]  # a list of mappings
+    curves = (
+        ("Reading a footprint again and again, each block by one SM: bandwidth", found.curve),
+        ("Reading a footprint again and again, all SMs in step: time of a step of 16 KiB", found.marches),
+    )
+    return View(document, records, lambda: [_sheet(found, base), *(_curve(*curve) for curve in curves if curve[1])])
 
 
 def datasheet(base: Profile | None, kind: str) -> float | None:
@@ -85,20 +91,16 @@ def _line(one: Ceiling, base: Profile | None) -> Line:
     return Line(label, [_show(one, one.median), _show(one, one.low), _show(one, one.high), share, clock])
 
 
-def _curve(found: Calibration) -> Sheet:
-    best = max(one.median for one in found.curve)
+def _curve(title: str, points: Sequence[Ceiling]) -> Sheet:
+    best = max(one.median for one in points)
     lines = [
         Line(
             format_capacity(one.footprint or 0),
             [_show(one, one.median), _show(one, one.low), _show(one, one.high), "█" * round(24 * one.median / best)],
         )
-        for one in found.curve
+        for one in points
     ]
-    return Sheet(
-        title="Reading a footprint again and again, past the L1",
-        columns=["median", "95% from", "to", ""],
-        sections=[Section("", lines)],
-    )
+    return Sheet(title=title, columns=["median", "95% from", "to", ""], sections=[Section("", lines)])
 
 
 def _show(one: Ceiling, value: float) -> str:

@@ -51,6 +51,7 @@ def test_a_rate_is_work_over_time_and_its_interval_turns_around() -> None:
     assert found.high == pytest.approx(4e9 / 0.98e-3)
     # a launch stays a time
     assert as_rate(summarize([3e-6]), 1, "s").median == 3e-6
+    assert as_rate(summarize([3e-3]), 1000, "s").median == pytest.approx(3e-6)
 
 
 def test_a_working_set_that_the_l2_may_hold_is_not_called_hbm_bandwidth() -> None:
@@ -100,33 +101,39 @@ def test_throttling_stands_with_the_figure() -> None:
     assert found.environment.throttling == ("power limit",)
 
 
-def cache(effective: float, fast: float = 8e12, slow: float = 4e12) -> list[Ceiling]:
-    """The curve of a cache that misses a share rising from 0 to 1 between 0.6 and 1.4 of its effective size."""
+def marches(effective: float, fast: float = 0.8e-6, slow: float = 1.3e-6) -> list[Ceiling]:
+    """Steps of a cache that misses a share rising from 0 to 1 between 0.7 and 1.3 of its effective size."""
     curve = []
-    for footprint in footprints(H200):
-        missed = min(1.0, max(0.0, (footprint / effective - 0.6) / 0.8))
-        curve.append(point(footprint, 1 / ((1 - missed) / fast + missed / slow)))
+    for share in (4, 8, 12, 16, 20, 22, 24, 26, 28, 30, 32, 36, 42, 50, 60, 90, 120):
+        missed = min(1.0, max(0.0, (share * MIB / effective - 0.7) / 0.6))
+        time = fast + missed * (slow - fast)
+        curve.append(Ceiling("l2_march", "s", time, time, time, 20, "", share * MIB))
     return curve
 
 
-@given(st.floats(18.0, 60.0))
-def test_the_curve_shows_the_effective_capacity(size: float) -> None:
-    curve = cache(size * MIB)
+@given(st.floats(8.0, 80.0))
+def test_marching_in_step_shows_the_effective_capacity(size: float) -> None:
+    found = effective_capacity(marches(size * MIB))
+    assert found is not None
+    assert found == pytest.approx(size * MIB, rel=0.05)
+
+
+def test_marches_without_a_knee_show_nothing() -> None:
+    assert effective_capacity(marches(10_000 * MIB)) is None
+    assert effective_capacity([]) is None
+
+
+def test_the_plateau_is_the_l2s_bandwidth() -> None:
+    curve = [point(size, 8e12 if size < 40 * MIB else 4e12) for size in footprints(H200)]
     plateau = l2_plateau(curve, H200.l2)
     assert plateau is not None
-    assert plateau.kind == "l2_read"
-    found = effective_capacity(curve, plateau, replace(point(1 << 31, 4e12), kind="hbm_read"))
-    assert found is not None
-    # Between two footprints it is a straight line: a tenth is what the grid of footprints allows
-    assert found == pytest.approx(size * MIB, rel=0.10)
-
-
-def test_a_curve_without_a_knee_shows_nothing() -> None:
-    flat = [point(footprint, 4e12) for footprint in footprints(H200)]
-    assert effective_capacity(flat, l2_plateau(flat, H200.l2), point(1 << 31, 4e12)) is None
-    assert effective_capacity(cache(25 * MIB), None, point(1 << 31, 4e12)) is None
-    assert effective_capacity(cache(25 * MIB), l2_plateau(cache(25 * MIB), H200.l2), None) is None
+    assert (plateau.kind, plateau.median) == ("l2_read", 8e12)
     assert l2_plateau([], H200.l2) is None
+
+
+def test_of_several_sizes_the_fastest_is_the_ceiling() -> None:
+    found = run(probe("fp16_tensor", 7 * 10**11, unit="FLOP/s"), probe("fp16_tensor", 8 * 10**11, unit="FLOP/s"))
+    assert [(one.kind, one.median) for one in found.ceilings] == [("fp16_tensor", pytest.approx(8e14))]
 
 
 def test_footprints_hold_the_cache_and_far_more() -> None:
@@ -154,7 +161,8 @@ def whole(device: FakeDevice | None = None) -> Calibration:
     probes += [probe("shared_memory", 33 * 10**9), Probe("launch", "s", lambda: Prepared(lambda: None, 1), "")]
     probes += [Probe("int8_tensor", "FLOP/s", lambda: Prepared(lambda: 1 / 0, 1), "")]
     curve = [probe("l2_read_curve", 8 * 10**9 if size < 30 * MIB else 44 * 10**8, size) for size in footprints(H200)]
-    return calibrate(device or FakeDevice(1e-3), probes, curve)
+    steps = [probe("l2_march", 1250 if size < 25 * MIB else 800, size, unit="s") for size in footprints(H200)]
+    return calibrate(device or FakeDevice(1e-3), probes, curve, steps)
 
 
 def test_a_calibrated_profile_is_a_profile() -> None:

@@ -57,6 +57,12 @@ def test_tensor_counters_count_everything_once(dtype: str, expected: list[str]) 
     assert tensor_metrics(KNOWN, dtype) == [f"sm__ops_path_tensor_op_{name}" for name in expected]
 
 
+def test_a_format_counted_in_all_only() -> None:
+    listed = {"sm__ops_path_tensor_src_fp8", "sm__ops_path_tensor_src_fp8_sparsity_on", "sm__ops_path_tensor_src_int8"}
+    assert tensor_metrics(listed, "fp8_e5m2") == ["sm__ops_path_tensor_src_fp8"]
+    assert tensor_metrics({"sm__ops_path_tensor_src_fp8"}, "fp8_e4m3") == ["sm__ops_path_tensor_src_fp8"]
+
+
 def test_resolution() -> None:
     found, missing = resolve(KNOWN, "bf16")
     assert missing == []

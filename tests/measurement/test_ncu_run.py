@@ -125,7 +125,7 @@ def test_kernel_by_kernel_and_as_a_range(tmp_path: Path) -> None:
     paths = (tmp_path / "log", tmp_path / "plan", tmp_path / "manifest")
     assert "--profile-from-start" in command(["m.sum"], "kernel", *paths)
     ranged = command(["m.sum"], "range", *paths)
-    assert ranged[ranged.index("--replay-mode") + 1] == "range"
+    assert ranged[ranged.index("--replay-mode") + 1] == "app-range"
     assert "--profile-from-start" not in ranged
 
 

@@ -34,6 +34,20 @@ def test_going_around_reads_every_block_equally_often() -> None:
     assert int(out.sum()) == 6 * stream.BLOCK * 1001
 
 
+def test_marching_every_program_reads_everything() -> None:
+    x, out = numbers(3 * stream.BLOCK), torch.zeros(4, dtype=torch.int32, device=DEVICE)
+    assert stream.march(x, out, rounds=2) == 6
+    expected = 2 * int(x.sum(dtype=torch.int64)) % 2**32
+    assert [int(value) % 2**32 for value in out] == [expected] * 4
+
+
+@pytest.mark.parametrize("shape", stream.COPY_SHAPES)
+def test_every_shape_copies_everything(shape: tuple[int, int]) -> None:
+    x, z = numbers(2 * 8192), torch.zeros(2 * 8192, dtype=torch.int32, device=DEVICE)
+    stream.copy(x, z, *shape)
+    assert torch.equal(z, x)
+
+
 def test_write_copy_and_triad() -> None:
     x, y = numbers(2 * stream.BLOCK), numbers(2 * stream.BLOCK) * 5
     z = torch.zeros_like(x)

@@ -115,7 +115,7 @@ def find(program: str | None) -> str:
 
 def command(metrics: Sequence[str], replay: Replay, log: Path, plan: Path, manifest: Path) -> list[str]:
     """The arguments of the profiler. Clocks are left as they are; the cache is emptied before each replay."""
-    # A range is replayed by running the program again: replaying its API calls fails on launches the tool cannot record.
+    # A range is replayed by running the program again: the tool cannot record every launch to replay it itself.
     mode, marked = ("kernel", ["--profile-from-start", "off"]) if replay == "kernel" else ("app-range", [])
     return [
         "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(metrics),
