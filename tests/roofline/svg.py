@@ -42,10 +42,9 @@ def parse(picture: bytes) -> Drawing:
     numbers = [float(part) for part in (root.get("viewBox") or "").split()]
     groups = {element.get("id"): element for element in root.iter(f"{SVG}g")}
     xs, ys = zip(*_path(groups["axes"]), strict=True)
-    points = []
-    while (group := groups.get(f"point-{len(points)}")) is not None:
-        [use] = group.iter(f"{SVG}use")
-        points.append((float(use.get("x", "nan")), float(use.get("y", "nan"))))
+    marked = [group for name, group in groups.items() if name and name.startswith("points-")]
+    uses = [use for group in marked for use in group.iter(f"{SVG}use")]
+    points = [(float(use.get("x", "nan")), float(use.get("y", "nan"))) for use in uses]
     ridges = [_path(group)[0][0] for name, group in groups.items() if name and name.startswith("ridge-")]
     words = [_words(element) for element in root.iter(f"{SVG}text")]
     return Drawing((min(xs), min(ys), max(xs), max(ys)), (numbers[2], numbers[3]), points, ridges, words)

@@ -65,11 +65,10 @@ def test_points_lie_where_their_numbers_say(name: str) -> None:
     # An own reading of the logarithmic axes, from their limits alone.
     shown, drawing = drawing_of(name)
     left, top, right, bottom = drawing.axes
-    for mark, (x, y) in zip(shown.marks, drawing.points, strict=True):
-        share = (x - left) / (right - left)
-        assert shown.x[0] ** (1 - share) * shown.x[1] ** share == pytest.approx(mark.point.intensity, rel=1e-3)
-        share = (bottom - y) / (bottom - top)
-        assert shown.y[0] ** (1 - share) * shown.y[1] ** share == pytest.approx(mark.point.flops_per_s, rel=1e-3)
+    for mark in shown.marks:
+        x = left + (right - left) * math.log(mark.point.intensity / shown.x[0], shown.x[1] / shown.x[0])
+        y = bottom - (bottom - top) * math.log(mark.point.flops_per_s / shown.y[0], shown.y[1] / shown.y[0])
+        assert min(math.dist((x, y), place) for place in drawing.points) < 0.05
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from rooflinecli.report.plot import labels
 from rooflinecli.report.plot.chart import Level
 from rooflinecli.report.plot.labels import Board, Box, Frame, Segment
 from rooflinecli.report.plot.legend import Entry, entries, wrapped
-from rooflinecli.report.plot.scene import RoofLine, Scene, by_importance
+from rooflinecli.report.plot.scene import Mark, RoofLine, Scene, by_importance
 from rooflinecli.report.plot.style import PALETTES, Palette, Theme, marker, mixed
 
 if TYPE_CHECKING:
@@ -134,24 +135,46 @@ def _points(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palet
         style = "-" if track.marks[0].point.measured else (0, (4, 1.2))
         xs, ys = [mark.x for mark in track.marks], [mark.y for mark in track.marks]
         axes.plot(xs, ys, color=colour, linewidth=1.0, linestyle=style, alpha=0.75, zorder=3)
-    for index, mark in enumerate(scene.marks):
-        point, colour = mark.point, _colour(mark.point.level, mark.variant, palette)
-        size = _MARK - 1.4 * min(mark.variant, 2)
+    seen: set[tuple[int, int]] = set()
+    for mark in scene.marks:
+        point, size = mark.point, _mark_size(mark.variant)
         if point.bytes_low < point.bytes_high:
             ends = [point.flops / point.bytes_high, point.flops / max(1, point.bytes_low)]
+            colour = _colour(point.level, mark.variant, palette)
             axes.plot(ends, [mark.y, mark.y], color=colour, linewidth=1.6, alpha=0.45, solid_capstyle="butt", zorder=3)
         if point.above:
             axes.plot([mark.x], [mark.y], marker="o", markersize=size + 6, markerfacecolor="none",
                       markeredgecolor=palette.alarm, markeredgewidth=1.3, zorder=3.8)  # fmt: skip
-        axes.plot([mark.x], [mark.y], marker=marker(point.algorithm)[0], markersize=size, markeredgecolor=colour,
-                  markerfacecolor=colour if point.measured else palette.paper, markeredgewidth=1.3,
-                  zorder=4, gid=f"point-{index}", linestyle="none", clip_on=False)  # fmt: skip
-        board.shapes.append(Box(*frame.place(mark.x, mark.y), size + 2, size + 2))
+        x, y = frame.place(mark.x, mark.y)
+        if (round(x / 3), round(y / 3)) not in seen:  # thousands of marks on one spot are one obstacle
+            seen.add((round(x / 3), round(y / 3)))
+            board.shapes.append(Box(x, y, size + 2, size + 2))
+    for index, marks in enumerate(_alike(scene.marks)):
+        first = marks[0].point
+        colour = _colour(first.level, marks[0].variant, palette)
+        axes.plot([mark.x for mark in marks], [mark.y for mark in marks], marker=marker(first.algorithm)[0],
+                  markersize=_mark_size(marks[0].variant), markeredgecolor=colour, markeredgewidth=1.3,
+                  markerfacecolor=colour if first.measured else palette.paper, zorder=4, linestyle="none",
+                  clip_on=False, gid=f"points-{index}")  # fmt: skip
     if scene.shift is not None:
         one, other = scene.shift
         axes.annotate("", (other.x, other.y), (one.x, one.y), zorder=3.5,
                       arrowprops={"arrowstyle": "-|>", "color": palette.ink, "linewidth": 1.2, "shrinkA": 6,
                                   "shrinkB": 6, "connectionstyle": "arc3,rad=0.25"})  # fmt: skip
+
+
+def _alike(marks: Iterable[Mark]) -> list[list[Mark]]:
+    """Marks that look the same, together."""
+    groups: dict[tuple[object, ...], list[Mark]] = {}
+    for mark in marks:
+        point = mark.point
+        groups.setdefault((mark.variant, point.algorithm, point.level, point.measured), []).append(mark)
+    return list(groups.values())
+
+
+def _mark_size(variant: int) -> float:
+    """Smaller for the second and third GPU, format or file."""
+    return _MARK - 1.4 * min(variant, 2)
 
 
 def _words(axes: Axes, scene: Scene, frame: Frame, board: Board, palette: Palette) -> None:
@@ -223,7 +246,7 @@ def _legend(sheet: Figure, legend: list[Entry], height: float, depth: float, pal
         if entry.kind == "level" and entry.level is not None:
             sample(_LEFT, _LEFT + 18, y, color=palette.levels[entry.level], linewidth=4, solid_capstyle="butt")
         elif entry.kind == "variant":
-            size = _MARK - 1.4 * min(entry.variant, 2)
+            size = _mark_size(entry.variant)
             sample(_LEFT + 9, _LEFT + 9, y, marker="o", markersize=size, color=_colour("hbm", entry.variant, palette))
         elif entry.line is not None:
             sample(_LEFT, _LEFT + 18, y, **_line_style(entry.line, palette))
