@@ -73,6 +73,9 @@ def command(
         typer.Option("--level", metavar="LEVEL", rich_help_panel=_PICTURE,
                      help="hbm, sm, textbook; repeatable. Default: all."),
     ] = None,
+    all_peaks: Annotated[
+        bool, typer.Option("--all-peaks", rich_help_panel=_PICTURE, help="Draw every format's peak, to compare with.")
+    ] = False,
     theme: Annotated[
         str, typer.Option("--theme", metavar="light|dark", rich_help_panel=_PICTURE, help="Colours of a figure.")
     ] = "light",
@@ -96,13 +99,13 @@ def command(
     shape = out.check()
     charts = read_charts(source or ())
     if not charts or workload.n is not None or sweeps:
-        charts.append(_computed(workload, kernel, sweeps))
+        charts.append(_computed(workload, kernel, sweeps, all_peaks))
     chart = overlay(charts)
     chart = chart if levels is None else chart.only(levels)
     _write(chart, pictures, shape, out)
 
 
-def _computed(workload: WorkloadOptions, kernel: KernelOptions, sweeps: tuple[Sweep, ...]) -> Chart:
+def _computed(workload: WorkloadOptions, kernel: KernelOptions, sweeps: tuple[Sweep, ...], all_peaks: bool) -> Chart:
     given = {name: value for name, value in kernel.read().items() if name not in ("gpu", "algorithms")}
     named = kernel.read()
     swept = {each.option: each.field for each in sweeps}
@@ -111,7 +114,7 @@ def _computed(workload: WorkloadOptions, kernel: KernelOptions, sweeps: tuple[Sw
         for at in combinations(sweeps)
     ]
     found = grid(cases, named["gpu"], named["algorithms"])
-    return from_grid(found, swept=tuple(swept), excluded=kernel.exclude or ())
+    return from_grid(found, swept=tuple(swept), excluded=kernel.exclude or (), all_peaks=all_peaks)
 
 
 def _case(

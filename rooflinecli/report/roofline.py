@@ -14,7 +14,7 @@ from rooflinecli.sweep import count_label
 from rooflinecli.units import format_rate, format_seconds
 
 LEVEL_NAMES = {"hbm": "HBM", "sm": "SM boundary", "textbook": "textbook"}
-_KINDS = {"bandwidth": "slope", "compute": "peak", "kernel": "unit", "reference": "not these kernels'"}
+_KINDS = {"bandwidth": "slope", "compute": "peak", "kernel": "unit", "reference": "not used here"}
 
 
 def view(chart: Chart) -> View:

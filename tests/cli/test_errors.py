@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.conftest import Run
 
 GOOD = ("--N", "1024", "--d", "64")
 CASES = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.conftest import Run
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "tests/data/configs"

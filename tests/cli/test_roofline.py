@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from tests.conftest import Run
 from tests.roofline.svg import parse
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,8 @@ def test_the_figures_in_the_documents_are_what_their_commands_draw(run: Run, tmp
     done = run(*documented()[name], "--plot", name)
     assert done.returncode == 0, done.stderr
     fresh, kept = (parse((folder / name).read_bytes()) for folder in (tmp_path, ROOT / "docs" / "figures"))
-    assert [words.text for words in fresh.words] == [words.text for words in kept.words]
+    again = f"docs/figures/{name} is out of date: draw it again with the command in docs/roofline.md"
+    assert [words.text for words in fresh.words] == [words.text for words in kept.words], again
     for one, other in zip(fresh.points, kept.points, strict=True):
         assert one == pytest.approx(other, abs=0.5)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from rooflinecli.errors import InputError
-from rooflinecli.measurement.card import normal, resolve
+from rooflinecli.hardware.matching import normal
+from rooflinecli.measurement.card import resolve
 from tests.measurement.fake import H200
 
 A100 = replace(H200, name="NVIDIA A100-SXM4-80GB", capability=(8, 0), memory=85_097_971_712, sm_count=108, l2=40 << 20)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, run  # noqa: F401  # a fixture
+from tests.conftest import Run, run  # noqa: F401  # a fixture
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests/data/ncu"

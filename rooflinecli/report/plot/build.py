@@ -210,12 +210,14 @@ def _ridges(roofs: Sequence[Roof]) -> list[Ridge]:
     ]
 
 
-def from_grid(found: Grid, *, swept: Sequence[str] = (), excluded: Sequence[str] = ()) -> Chart:
+def from_grid(
+    found: Grid, *, swept: Sequence[str] = (), excluded: Sequence[str] = (), all_peaks: bool = False
+) -> Chart:
     """The chart of many accounts; what was refused is among what is not drawn."""
     machines: list[Machine] = []
     kernels: list[Kernel] = []
     for cell in found.cells:
-        some, more = from_account(cell.account, cell.at)
+        some, more = from_account(cell.account, cell.at, all_peaks=all_peaks)
         machines += some
         kernels += more
     lost = [Undrawable(_refused(each.algorithm, each.at), each.reason, each.gpu) for each in found.refused]

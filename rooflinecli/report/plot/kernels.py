@@ -27,7 +27,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A GPU's ceilings by id. `run` tells two files apart."""
+    """A GPU's ceilings by id. `run` tells two files apart. others: peaks its kernels do not run on."""
 
     gpu: str
     name: str
@@ -75,23 +75,37 @@ def tile_text(br: int | None, bc: int | None, splits: int = 1) -> str:
     return f"{br}x{bc}" + (f", {splits} splits" if splits > 1 else "")
 
 
-def from_account(account: Account, at: Mapping[str, Any] | None = None) -> tuple[list[Machine], list[Kernel]]:
-    """The GPUs and kernels of an account; `at` holds the values of what is swept."""
+def from_account(
+    account: Account, at: Mapping[str, Any] | None = None, *, all_peaks: bool = False
+) -> tuple[list[Machine], list[Kernel]]:
+    """The GPUs and kernels of an account; `at` holds the values of what is swept.
+
+    all_peaks: keep the peaks of every format the GPU has one for, to compare with.
+    """
     from rooflinecli.dtypes import compute_dtype
     from rooflinecli.roofline import ceilings
 
     unit = compute_dtype(account.compute_dtype)
-    machines = [
-        Machine(
-            profile.id,
-            profile.name,
-            {
-                each.id: Ceiling(each.id, each.label, each.rate, each.unit, each.source, each.clock, each.measured)
-                for each in ceilings(profile, unit).values()
-            },
+    machines = []
+    for profile in account.gpus:
+        met = {
+            each.id: Ceiling(each.id, each.label, each.rate, each.unit, each.source, each.clock, each.measured)
+            for each in ceilings(profile, unit).values()
+        }
+        others = tuple(
+            Ceiling(
+                name,
+                f"{name.replace('_', ' ')} dense",
+                peak.value,
+                peak.unit,
+                peak.source,
+                peak.clock,
+                peak.is_measured,
+            )
+            for name, peak in profile.peaks.items()
+            if all_peaks and name not in met and peak is not None
         )
-        for profile in account.gpus
-    ]
+        machines.append(Machine(profile.id, profile.name, met, others=others))
     kernels = []
     for result in account.results:
         cost, tile, hbm = result.cost, result.cost.tile, result.hbm

@@ -38,8 +38,14 @@ def entries(scene: Scene) -> Iterator[Entry]:
         yield Entry("level", LEVEL_WORDS[level], level=level)
     for index, words in enumerate(scene.variants):
         yield Entry("variant", words, variant=index)
+    others: dict[str, list[RoofLine]] = {}
     for line in scene.lines:
-        yield Entry("roof", f"{line.label}: {origin(line.roof)}", line=line)
+        if line.roof.kind == "reference":
+            others.setdefault(origin(line.roof), []).append(line)
+        else:
+            yield Entry("roof", f"{line.label}: {origin(line.roof)}", line=line)
+    for source, lines in others.items():  # peaks to compare with, many of which have one source
+        yield Entry("roof", f"{', '.join(line.label for line in lines)}: {source}", line=lines[0])
     notes = list(scene.notes)
     for note in notes[:MAX_NOTES]:
         yield Entry("note", note)

@@ -143,6 +143,8 @@ def scene(chart: Chart) -> Scene:
 
 def _heading(chart: Chart) -> str:
     names = list(chart.gpus.values())
+    if len(names) > 1:
+        names = [short_name(chart, gpu) for gpu in chart.gpus]
     return f"Roofline of {' and '.join(names) if len(names) < 4 else f'{len(names)} GPUs'}"
 
 
@@ -262,7 +264,7 @@ def roof_label(roof: Roof, owner: str = "") -> str:
         what = "softmax on the FP32 vector unit" if roof.id == "fp32_vector" else f"{roof.label}, {rate}"
         text = f"{what}: {here} here"
     elif roof.kind == "reference":
-        text = f"{roof.label} {rate}, not these kernels'"
+        text = f"{roof.label} {rate} (not used here)"
     elif roof.level == "sm":
         text = f"{roof.label} {rate} (SM bytes)"
     else:

@@ -19,7 +19,7 @@ def run(tmp_path: Path) -> Run:
 
     def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
-        root = str(Path(__file__).parents[2])
+        root = str(Path(__file__).parents[1])
         return subprocess.run(
             [sys.executable, "-m", "rooflinecli", *arguments],
             capture_output=True,
