@@ -194,9 +194,8 @@ def _measured(profile: Profile) -> list[Section]:
 def _quoted(figure: Figure | None) -> str:
     if figure is None:
         return ""
-    parts = (
-        [] if figure.kind == "datasheet" else ["FROM MEMORY, not looked up" if figure.kind == "memory" else figure.kind]
-    )
+    kind: str = "FROM MEMORY, not looked up" if figure.kind == "memory" else figure.kind
+    parts: list[str] = [] if figure.kind == "datasheet" else [kind]
     parts += [f"at {figure.clock / 1e6:g} MHz"] if figure.clock else []
     parts += [f"{figure.accumulate} accumulate"] if figure.accumulate else []
     return ", ".join([*parts, *([figure.note] if figure.note else [])])

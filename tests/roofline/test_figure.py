@@ -6,6 +6,7 @@ import itertools
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +38,25 @@ def traps() -> dict[str, Chart]:
         "ridge at 0.1": chart("", [near], [naive(near, 1024)]),
         "both ridges": chart("", [far, near], [naive(far, 1024), naive(near, 1024)]),
         "tiny": chart("", [A100], [kernel(A100, "flash2", 1024, sm=10**15, hbm=10**15)]),
+        "long names": chart("A title " * 40, [replace(A100, name="A very long name " * 5), H100], [naive(A100, 1024)]),
+        "every peak": chart(
+            "",
+            [
+                replace(
+                    A100,
+                    others=tuple(
+                        replace(
+                            A100.ceilings["fp16_tensor"],
+                            id=f"x{step}_tensor",
+                            label=f"x{step} tensor dense",
+                            rate=312e12 * step,
+                        )
+                        for step in (0.1, 0.25, 0.5, 2, 4)
+                    ),
+                )
+            ],
+            [naive(A100, 1024)],
+        ),
         "many": chart("", [A100], [naive(A100, 256 + n, name=f"kernel {n}") for n in range(0, 2000, 40)]),
     }
 
