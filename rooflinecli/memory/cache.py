@@ -36,7 +36,12 @@ class Cache:
             return 0.0
         if capacity <= 0:
             return 1.0
-        return 0.5 * (1 + math.erf((distance / capacity - 1) / (self.spread * math.sqrt(2))))
+        # The bell's tail below a distance of 0 belongs to nobody: what was touched just now is still there.
+        tail = self._below(0.0)
+        return (self._below(distance / capacity) - tail) / (1 - tail)
+
+    def _below(self, share: float) -> float:
+        return 0.5 * (1 + math.erf((share - 1) / (self.spread * math.sqrt(2))))
 
     def scaled(self, factor: float) -> Cache:
         """The same cache, `factor` times as large."""
