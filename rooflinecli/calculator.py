@@ -105,7 +105,7 @@ def account(
     """
     given: list[str | Profile] = list(gpu) if isinstance(gpu, (list, tuple)) else [gpu]  # type: ignore[list-item]
     profiles = tuple(load_profile(one) if isinstance(one, str) else one for one in given)
-    chosen = [algorithm(name) for name in algorithms or _applicable(workload)]
+    chosen = [algorithm(name) for name in algorithms or applicable(workload)]
     struck = tuple(exclude)
     unit = compute_dtype_of(workload, compute_dtype)
     results = []
@@ -133,7 +133,8 @@ def compute_dtype_of(workload: Workload, asked: str | None) -> DType:
     return workload.storage if asked is None else compute_dtype(asked)
 
 
-def _applicable(workload: Workload) -> list[str]:
+def applicable(workload: Workload) -> list[str]:
+    """Names of the algorithms that somebody who names none wants to see for this workload."""
     return [each.name for each in ALGORITHMS.values() if each.applies(workload)]
 
 

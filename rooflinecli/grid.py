@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflinecli.accounting import ALGORITHMS
-from rooflinecli.calculator import Account, account
+from rooflinecli.calculator import Account, account, applicable
 from rooflinecli.errors import InputError
 from rooflinecli.hardware import load_profile
 from rooflinecli.workload import Workload
@@ -97,7 +96,7 @@ def _accounts(
         return
     except InputError as error:
         together = error
-    names = algorithms or [each.name for each in ALGORITHMS.values() if each.applies(workload)]
+    names = algorithms or applicable(workload)
     alone: list[Account | tuple[str | None, InputError]] = []
     for name in names:
         try:

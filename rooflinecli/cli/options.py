@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from rooflinecli.accounting import algorithm
+from rooflinecli.cli.model_option import HELP as MODEL_HELP
+from rooflinecli.cli.model_option import read_model
 from rooflinecli.dtypes import compute_dtype
 from rooflinecli.errors import InputError, naming
 from rooflinecli.hardware import load_profile
@@ -24,8 +26,11 @@ from rooflinecli.workload import Workload
 
 if TYPE_CHECKING:
     from rooflinecli.hardware import Profile
+    from rooflinecli.models.spec import ModelSpec
+    from rooflinecli.models.workloads import LayerWorkload
 
 _WORKLOAD = "Workload"
+_MODEL = "Workload of a model"
 _KERNEL = "Algorithm and tile"
 _OUTPUT = "Output"
 
@@ -72,13 +77,77 @@ class WorkloadOptions:
     window: Annotated[
         str | None, _option("--window", panel=_WORKLOAD, help="Keys a query sees, its own position included.")
     ] = None
+    model: Annotated[str | None, _option("--model", panel=_MODEL, metavar="NAME|FILE|-", help=MODEL_HELP)] = None
+    phase: Annotated[
+        str | None,
+        _option("--phase", panel=_MODEL, metavar="prefill|decode", help="Which step of the model. Default: prefill."),
+    ] = None
+    context: Annotated[
+        str | None,
+        _option("--context", panel=_MODEL, help="Tokens of a sequence when the step is done. Default in prefill: --N."),
+    ] = None
 
-    def read(self) -> Workload:
-        """The workload these options describe.
+    def layers(self, spec: ModelSpec | None = None) -> list[LayerWorkload]:
+        """The attention calls of a step of `--model`, each with the number of layers that make it.
+
+        spec: the model, where it was read before (standard input is read once).
 
         Raises:
-            InputError: a value that is not a count, a missing option, or what `Workload` refuses.
+            InputError: an option that the model answers, a missing context, or what `attention_workloads` refuses.
         """
+        from rooflinecli.models.workloads import attention_workloads
+
+        assert self.model is not None
+        for option, given in (
+            ("--N-kv", self.n_kv), ("--d", self.d), ("--d-v", self.d_v), ("--heads", self.heads),
+            ("--kv-heads", self.kv_heads), ("--causal", self.causal), ("--window", self.window),
+        ):  # fmt: skip
+            if given is not None:
+                raise InputError(f"{option}: --model {self.model} says it", "leave one of the two out")
+        phase = self.phase or "prefill"
+        length = self.context if self.context is not None or phase != "prefill" else self.n
+        if length is None:
+            raise InputError("--context is missing", f"for instance --model {self.model} --phase {phase} --context 8Ki")
+        found = attention_workloads(
+            read_model(self.model) if spec is None else spec,
+            phase,
+            count("--context", length, least=1),
+            count("--batch", self.batch or "1", least=1),
+            n_q=None if self.n is None else count("--N", self.n, least=1),
+            dtype=self.dtype or "fp16",
+            kv_dtype=self.kv_dtype,
+        )
+        if not found:
+            raise InputError(f"--model {self.model}: no layer of it has attention over keys")
+        if self.s_dtype is None:
+            return found
+        return [replace(each, workload=replace(each.workload, s_dtype=self.s_dtype)) for each in found]
+
+    @property
+    def step(self) -> str:
+        """What `layers()` is of, in words."""
+        phase = self.phase or "prefill"
+        parts = [phase, *([f"N={self.n}"] if self.n else []), *([f"context {self.context}"] if self.context else [])]
+        return f"{self.model}, {', '.join(parts)}"
+
+    def read(self) -> Workload:
+        """The one workload these options describe.
+
+        Raises:
+            InputError: a value that is not a count, a missing option, what `Workload` refuses, or a model whose
+                layers make different calls.
+        """
+        if self.model is not None:
+            calls = self.layers()
+            if len(calls) > 1:
+                raise InputError(
+                    f"--model {self.model}: its layers make {len(calls)} different calls; this command takes one",
+                    "`bytes`, `roofline` and `measure` take all of them; --N, --heads, --d, ... describe one",
+                )
+            return calls[0].workload
+        for option, given in (("--phase", self.phase), ("--context", self.context)):
+            if given is not None:
+                raise InputError(f"{option} {given}: is of a --model", "--N and --N-kv say it of a plain workload")
         counts = {
             "n_q": ("--N", self.n), "n_kv": ("--N-kv", self.n_kv), "d": ("--d", self.d), "d_v": ("--d-v", self.d_v),
             "heads": ("--heads", self.heads), "kv_heads": ("--kv-heads", self.kv_heads),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,26 +25,31 @@ def view(account: Account) -> View:
     """The account, ready for any format."""
     results = [result_document(result) for result in account.results]
     workload = account.workload.echo()
-    gpus = [_gpu(profile, account) for profile in account.gpus]
-    document = {
+    document = {**head([account]), "workload": workload, "results": results}
+    records = [flatten({"workload": workload, **result}) for result in results]
+    return View(document, records, lambda: [sheet(account, profile) for profile in account.gpus])
+
+
+def head(accounts: Sequence[Account]) -> dict[str, Any]:
+    """What a document of accounts on the same GPUs begins with."""
+    first = accounts[0]
+    gpus = [_gpu(profile, accounts) for profile in first.gpus]
+    return {
         "schema": SCHEMA,
         "version": __version__,
         "command": ["rooflinecli", *sys.argv[1:]],
-        "workload": workload,
-        "memory_model": account.memory_model,
-        "compute_dtype": account.compute_dtype,
-        "excluded": list(account.excluded),
+        "memory_model": first.memory_model,
+        "compute_dtype": first.compute_dtype,
+        "excluded": list(first.excluded),
         "gpu": gpus[0],
         "gpus": gpus,
-        "results": results,
     }
-    records = [flatten({"workload": workload, **result}) for result in results]
-    return View(document, records, lambda: [_sheet(account, profile) for profile in account.gpus])
 
 
-def _gpu(profile: Profile, account: Account) -> dict[str, Any]:
+def _gpu(profile: Profile, accounts: Sequence[Account]) -> dict[str, Any]:
     ceilings = {
         bound.ceiling.id: bound.ceiling
+        for account in accounts
         for result in account.results
         if result.gpu == profile.id
         for bound in result.bounds
@@ -94,7 +99,8 @@ def result_document(result: Result) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sheet(account: Account, profile: Profile) -> Sheet:
+def sheet(account: Account, profile: Profile) -> Sheet:
+    """The algorithms of one GPU side by side."""
     results = [result for result in account.results if result.gpu == profile.id]
     naive = next((result for result in results if result.algorithm == "naive"), None)
 

@@ -149,7 +149,7 @@ def _bytes(document: Mapping[str, Any]) -> Parts:
     machines = [_machine(gpu) for gpu in document["gpus"]]
     only = document["memory_model"] == "textbook"
     kernels = [
-        _kernel(result, document["workload"], document["compute_dtype"], textbook_only=only)
+        _kernel(result, result.get("workload", document["workload"]), document["compute_dtype"], textbook_only=only)
         for result in document["results"]
     ]
     return machines, kernels, []
