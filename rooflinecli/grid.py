@@ -17,10 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One combination of swept values: `at` names them, `read` makes the workload and `account`'s other arguments."""
+    """One combination of swept values: `at` names them, `read` makes the workload and `account`'s other arguments.
+
+    algorithms: this case's own, where it does not take the grid's.
+    """
 
     at: Mapping[str, Any]
     read: Callable[[], tuple[Workload, Mapping[str, Any]]]
+    algorithms: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def grid(
             refused.append(Refused(case.at, error.message))
             continue
         for profile in profiles:
-            for found in _accounts(workload, profile, algorithms, options):
+            for found in _accounts(workload, profile, case.algorithms or algorithms, options):
                 if isinstance(found, Account):
                     cells.append(Cell(case.at, found))
                 else:

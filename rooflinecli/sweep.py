@@ -17,7 +17,7 @@ Value = int | str | bool
 # What can be swept -> the field of the options it sets.
 COUNTS = {
     "N": "n", "N-kv": "n_kv", "d": "d", "d-v": "d_v", "heads": "heads", "kv-heads": "kv_heads", "batch": "batch",
-    "window": "window", "br": "br", "bc": "bc", "splits": "splits", "page-size": "page_size",
+    "window": "window", "context": "context", "br": "br", "bc": "bc", "splits": "splits", "page-size": "page_size",
 }  # fmt: skip
 NAMES = {"dtype": "dtype", "kv-dtype": "kv_dtype", "s-dtype": "s_dtype", "compute-dtype": "compute_dtype"}
 SWITCHES = {"causal": "causal"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,7 +60,8 @@ def command(
         raise InputError(f"--suite {suite}: measures workloads of its own", "leave out --suite, or the workload")
     if suite is not None and suite not in suites.SUITES:
         raise unknown_name("suite", suite, suites.SUITES)
-    asked = workload.read() if given else None
+    calls = () if workload.model is None else tuple(workload.layers())
+    asked = [call.workload for call in calls] or ([workload.read()] if given else None)
     with progress() as tell:
         if check_only:
             found = check(asked, suite=suite or "check", algorithms=algorithm, seed=seed, progress=tell)
@@ -69,6 +70,7 @@ def command(
                 asked, suite=suite or "quick", algorithms=algorithm, gpu=gpu, allow_mismatch=allow_mismatch,
                 peers=peers, seed=seed, progress=tell,
             )  # fmt: skip
+    found = replace(found, layers=tuple((call.count, call.workload) for call in calls))
     emit(render(report.view(found), shape), out.output, force=out.force)
     if plot:
         emit(report.drawn(found))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
+from rooflinecli.cli.model_option import read_model
 from rooflinecli.cli.options import KernelOptions, OutputOptions, WorkloadOptions, takes
 from rooflinecli.errors import InputError
 from rooflinecli.grid import Case, grid
+from rooflinecli.layers import account_layers, algorithms_for
 from rooflinecli.report import roofline as report
 from rooflinecli.report.formats import render
 from rooflinecli.report.output import check_writable, emit, write_whole
@@ -22,7 +25,11 @@ from rooflinecli.report.plot.chart import LEVELS, Chart, Level
 from rooflinecli.report.plot.draw import check_drawable, picture
 from rooflinecli.report.plot.read import overlay, read_charts
 from rooflinecli.sweep import Sweep, Value, combinations, parse_sweeps
-from rooflinecli.workload import Workload
+from rooflinecli.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from rooflinecli.models.spec import ModelSpec
+    from rooflinecli.workload import Workload
 
 _PICTURE = "Picture"
 _TERMINAL = "-"
@@ -98,7 +105,7 @@ def command(
     sweeps = parse_sweeps(sweep or ())
     shape = out.check()
     charts = read_charts(source or ())
-    if not charts or workload.n is not None or sweeps:
+    if not charts or workload.n is not None or workload.model is not None or sweeps:
         charts.append(_computed(workload, kernel, sweeps, all_peaks))
     chart = overlay(charts)
     chart = chart if levels is None else chart.only(levels)
@@ -109,26 +116,70 @@ def _computed(workload: WorkloadOptions, kernel: KernelOptions, sweeps: tuple[Sw
     given = {name: value for name, value in kernel.read().items() if name not in ("gpu", "algorithms")}
     named = kernel.read()
     swept = {each.option: each.field for each in sweeps}
+    spec = None if workload.model is None else read_model(workload.model)
     cases = [
-        Case(at, lambda at=at: _case(workload, kernel, given, {swept[name]: value for name, value in at.items()}))  # type: ignore[misc]
+        case
         for at in combinations(sweeps)
+        for case in _cases(workload, kernel, spec, given, at, {swept[name]: value for name, value in at.items()})
     ]
     found = grid(cases, named["gpu"], named["algorithms"])
-    return from_grid(found, swept=tuple(swept), excluded=kernel.exclude or (), all_peaks=all_peaks)
+    notes = () if spec is None or sweeps or found.refused else _totals(workload, spec, named)
+    return from_grid(found, swept=tuple(swept), excluded=kernel.exclude or (), all_peaks=all_peaks, notes=notes)
 
 
-def _case(
-    workload: WorkloadOptions, kernel: KernelOptions, given: Mapping[str, Any], values: Mapping[str, Value]
-) -> tuple[Workload, Mapping[str, Any]]:
-    """The workload and the account's other arguments, with swept values in the place of what was typed."""
+def _totals(workload: WorkloadOptions, spec: ModelSpec, named: Mapping[str, Any]) -> Iterator[str]:
+    """What all layers of a model take, one after the other, in words."""
+    for total in account_layers(workload.layers(spec), **named).totals:
+        where = f" on {total.gpu}" if len(named["gpu"]) > 1 else ""
+        time, moved = format_seconds(total.seconds_at_least), format_bytes(total.hbm.total)
+        yield (
+            f"{total.algorithm}, all layers one after the other{where}: at least {time}, {moved} at HBM, "
+            f"bound longest by {total.bound_by_label}"
+        )
+
+
+def _cases(
+    workload: WorkloadOptions,
+    kernel: KernelOptions,
+    spec: ModelSpec | None,
+    given: Mapping[str, Any],
+    at: Mapping[str, Value],
+    values: Mapping[str, Value],
+) -> Iterator[Case]:
+    """A case of one combination of swept values, or of a model one for each call of its layers.
+
+    Swept values stand in the place of what was typed.
+    """
     texts = {name: value if isinstance(value, bool) else str(value) for name, value in values.items()}
     names = {field.name for field in fields(WorkloadOptions)}
     here = replace(workload, **{name: text for name, text in texts.items() if name in names})  # type: ignore[arg-type]
     tiles = {name: text for name, text in texts.items() if name not in names}
-    if not tiles:
-        return here.read(), given
-    again = replace(kernel, gpu=[], **tiles).read()  # type: ignore[arg-type]
-    return here.read(), {name: again[name] for name in given}
+
+    def options() -> Mapping[str, Any]:
+        if not tiles:
+            return given
+        again = replace(kernel, gpu=[], **tiles).read()  # type: ignore[arg-type]
+        return {name: again[name] for name in given}
+
+    if spec is None:
+        yield Case(at, lambda: (here.read(), options()))
+        return
+    try:
+        calls = here.layers(spec)
+    except InputError as error:
+        yield Case(at, partial(_refuse, error))
+        return
+    for call in calls:
+        label = {"layer": f"{call.count} {call.kind}"} if len(calls) > 1 else {}
+        yield Case({**at, **label}, partial(_called, call.workload, options), algorithms_for(call, kernel.algorithm))
+
+
+def _called(workload: Workload, options: Callable[[], Mapping[str, Any]]) -> tuple[Workload, Mapping[str, Any]]:
+    return workload, options()
+
+
+def _refuse(error: InputError) -> NoReturn:
+    raise error
 
 
 def _pictures(plot: list[str] | None, data: Path | None, theme: str, out: OutputOptions) -> _Pictures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rooflinecli.errors import InputError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def measure(
-    workload: Workload | None = None,
+    workload: Workload | Sequence[Workload] | None = None,
     *,
     suite: str = "quick",
     algorithms: Iterable[str] | None = None,
@@ -32,7 +32,7 @@ def measure(
     """Run bundled kernels on this GPU: checked against float64, timed with a cold L2, beside their bounds.
 
     Args:
-        workload: what to measure; every kernel that runs it is tried. None measures `suite`.
+        workload: what to measure, one or several; every kernel that runs it is tried. None measures `suite`.
         suite: "quick" or "full"; "full" also makes timing stricter.
         algorithms: names of kernels or of their algorithms; all by default.
         gpu: the profile to measure against: auto, an id, a family, a file.
@@ -56,7 +56,7 @@ def measure(
 
 
 def check(
-    workload: Workload | None = None,
+    workload: Workload | Sequence[Workload] | None = None,
     *,
     suite: str = "check",
     algorithms: Iterable[str] | None = None,
@@ -72,7 +72,7 @@ def check(
 
 
 def _run(
-    workload: Workload | None, suite: str, algorithms: Iterable[str] | None, device: Device | None,
+    workload: Workload | Sequence[Workload] | None, suite: str, algorithms: Iterable[str] | None, device: Device | None,
     profile: Profile | None, peers: bool, seed: int, progress: Progress,
 ) -> Measurement:  # fmt: skip
     from rooflinecli.kernels import KERNELS
@@ -81,7 +81,9 @@ def _run(
     chosen = suites.select(KERNELS.values(), names)
     capability = None if device is None else device.identity.capability
     if workload is not None:
-        cases, name = suites.cases_for(workload, chosen, capability), describe(workload)
+        wanted = [workload] if isinstance(workload, Workload) else list(dict.fromkeys(workload))
+        cases = suites.cases_for_each(wanted, chosen, capability)
+        name = "; ".join(map(describe, wanted))
     else:
         cases, name = suites.suite(suite, chosen), suite
     if not cases:

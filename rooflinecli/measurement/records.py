@@ -96,8 +96,23 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """All layers of a model through one kernel, one after the other: sums of the layers' medians.
+
+    seconds_at_least: None where a layer has no prediction.
+    """
+
+    kernel: str
+    seconds: float
+    seconds_at_least: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
-    """A whole run. `gpu` is the profile measured against, None where none fits; `identity` the card itself."""
+    """A whole run. `gpu` is the profile measured against, None where none fits; `identity` the card itself.
+
+    layers: of a model, how many layers make each call that was measured.
+    """
 
     suite: str
     points: tuple[Point, ...]
@@ -105,6 +120,26 @@ class Measurement:
     identity: Identity | None = None
     interrupted: bool = False
     warnings: tuple[str, ...] = ()
+    layers: tuple[tuple[int, Workload], ...] = ()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The kernels that ran every layer of a model."""
+        found = []
+        for kernel in dict.fromkeys(point.kernel for point in self.points):
+            ran = {point.workload: point for point in self.points if point.kernel == kernel and point.timing}
+            if not self.layers or any(workload not in ran for _, workload in self.layers):
+                continue
+            parts = [(count, ran[workload]) for count, workload in self.layers]
+            least = [None if each.prediction is None else each.prediction.seconds_at_least for _, each in parts]
+            found.append(
+                Step(
+                    kernel,
+                    sum(count * (each.seconds or 0.0) for count, each in parts),
+                    None if None in least else sum(n * (s or 0.0) for (n, _), s in zip(parts, least, strict=True)),
+                )
+            )
+        return tuple(found)
 
     @property
     def wrong(self) -> tuple[Point, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -110,6 +110,25 @@ def select(kernels: Iterable[KernelSpec], names: Iterable[str] | None) -> list[K
             raise unknown_name("kernel or algorithm", name, known)
     wanted = set(names)
     return [spec for spec in able if spec.name in wanted or spec.algorithm in wanted]
+
+
+def cases_for_each(workloads: Sequence[Workload], kernels: Sequence[KernelSpec], capability: Capability) -> list[Case]:
+    """`cases_for` each of them; one that no kernel runs is kept, to be left out with its reasons beside the others.
+
+    Raises:
+        InputError: no kernel runs any of them.
+    """
+    found: list[Case] = []
+    refusals: list[InputError] = []
+    for workload in workloads:
+        try:
+            found += cases_for(workload, kernels, capability)
+        except InputError as error:
+            refusals.append(error)
+            found += [Case(spec.name, workload) for spec in kernels]
+    if len(refusals) == len(workloads):
+        raise refusals[0]
+    return found
 
 
 def cases_for(workload: Workload, kernels: Iterable[KernelSpec], capability: Capability) -> list[Case]:

@@ -16,7 +16,7 @@ from rooflinecli.units import format_capacity, format_rate, format_seconds
 if TYPE_CHECKING:
     from rooflinecli.hardware import Profile
     from rooflinecli.measurement.device import Identity
-    from rooflinecli.measurement.records import Measurement, Point
+    from rooflinecli.measurement.records import Measurement, Point, Step
 
 
 def view(measurement: Measurement) -> View:
@@ -31,6 +31,8 @@ def view(measurement: Measurement) -> View:
         "gpu": gpu_document(measurement.gpu, measurement.points),
         "device": device_document(measurement.identity),
         "warnings": list(measurement.warnings),
+        "layers": [{"count": count, "workload": workload.echo()} for count, workload in measurement.layers],
+        "total": [asdict(step) for step in measurement.steps],
         "points": points,
     }
     records = [flatten({k: v for k, v in point.items() if k != "prediction"}) for point in points]
@@ -121,6 +123,9 @@ def _sheet(measurement: Measurement) -> Sheet:
     if checked:
         heading = "wrong: not timed" if timed else ""
         sections.append(Section(heading, [_checked(point, len(columns)) for point in checked]))
+    if measurement.steps:
+        layers = sum(count for count, _ in measurement.layers)
+        sections.append(Section(f"all {layers} layers, one after the other", list(map(_whole, measurement.steps))))
     notes = [f"warning: {warning}" for warning in measurement.warnings]
     notes += [f"{_label(point)}: left out: {point.reason}" for point in skipped]
     if measurement.interrupted:
@@ -165,6 +170,13 @@ def _timed(point: Point) -> Line:
         _error(point),
     ]
     return Line(_label(point), cells)
+
+
+def _whole(step: Step) -> Line:
+    least = step.seconds_at_least
+    share = "—" if least is None else f"{least / step.seconds:.1%}"
+    at_least = "—" if least is None else format_seconds(least)
+    return Line(step.kernel, [format_seconds(step.seconds), "", "", at_least, "", share, ""], strong=True)
 
 
 def _checked(point: Point, columns: int) -> Line:

@@ -211,7 +211,12 @@ def _ridges(roofs: Sequence[Roof]) -> list[Ridge]:
 
 
 def from_grid(
-    found: Grid, *, swept: Sequence[str] = (), excluded: Sequence[str] = (), all_peaks: bool = False
+    found: Grid,
+    *,
+    swept: Sequence[str] = (),
+    excluded: Sequence[str] = (),
+    all_peaks: bool = False,
+    notes: Iterable[str] = (),
 ) -> Chart:
     """The chart of many accounts; what was refused is among what is not drawn."""
     machines: list[Machine] = []
@@ -221,7 +226,7 @@ def from_grid(
         machines += some
         kernels += more
     lost = [Undrawable(_refused(each.algorithm, each.at), each.reason, each.gpu) for each in found.refused]
-    return chart(title(kernels, excluded=excluded), machines, kernels, swept=swept, undrawable=lost)
+    return chart(title(kernels, excluded=excluded), machines, kernels, swept=swept, undrawable=lost, notes=notes)
 
 
 def _refused(algorithm: str | None, at: Mapping[str, Any]) -> str:

@@ -365,9 +365,10 @@ def _has_peak(point: Point) -> bool:
 
 
 def _said(mark: Mark, variants: Sequence[str]) -> str:
-    """A mark in words: the kernel, whether it was measured, and which variant it belongs to."""
+    """A mark in words: the kernel, the layers of a model it is of, whether it was measured, and its variant."""
     kind = " measured" if mark.point.measured else ""
-    return f"{mark.name}{kind}" + (f", {variants[mark.variant]}" if len(variants) > 1 else "")
+    layer = f", {mark.point.at['layer']}" if "layer" in mark.point.at else ""
+    return f"{mark.name}{kind}{layer}" + (f", {variants[mark.variant]}" if len(variants) > 1 else "")
 
 
 def _notes(chart: Chart, marks: Sequence[Mark], far: Sequence[Roof]) -> Iterable[str]:
