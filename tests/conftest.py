@@ -17,12 +17,13 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(tmp_path: Path) -> Run:
     """`run("bytes", "--N", "8")` -> the finished process; the working folder is an empty one."""
 
-    def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def call(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
         root = str(Path(__file__).parents[1])
         return subprocess.run(
             [sys.executable, "-m", "rooflinecli", *arguments],
             capture_output=True,
+            input=stdin,
             text=True,
             cwd=tmp_path,
             env={**kept, "PYTHONPATH": root, **environment},
