@@ -162,9 +162,14 @@ class L2(_Strict):
 
 
 class L2Model(_Strict):
-    """Parameters of the L2 model for this card: what it keeps between waves, and how gradually it stops."""
+    """Parameters of the L2 model for this card: what it keeps, and how gradually it stops.
+
+    effective_capacity: of what every SM reads, which each half of the L2 keeps a copy of. private_capacity: of what
+    one block writes and another reads. spread: standard deviation of the step between kept and lost, as a share.
+    """
 
     effective_capacity: Bytes = None
+    private_capacity: Bytes = None
     spread: float = Field(gt=0, lt=1)
     provenance: str
 

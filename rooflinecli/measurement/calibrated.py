@@ -155,7 +155,8 @@ def _from_base(base: Profile) -> dict[str, Any]:
     }  # fmt: skip
     if base.l2_model is not None:
         model = base.l2_model
-        document["l2_model"] = {"effective_capacity": kept(model.effective_capacity), "spread": model.spread,
+        document["l2_model"] = {"effective_capacity": kept(model.effective_capacity),
+                                "private_capacity": kept(model.private_capacity), "spread": model.spread,
                                 "provenance": model.provenance}  # fmt: skip
     return {name: value for name, value in document.items() if value is not None}
 

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rooflinecli.hardware import Profile
 
-# Fitted on counters of an H200 (60 MiB L2); see docs/l2-model.md. Of the L2's size:
+# What the counters of an H200 (60 MiB L2) fit, as shares of the L2's size, for cards without readings of their own;
+# see docs/l2-model.md.
 SHARED_SHARE = 0.400  # what every SM reads: kept in both halves
 PRIVATE_SHARE = 0.763  # what one block writes and another reads once
 SPREAD = 0.14
+SCALED = "scaled from the L2's size by what an H200 keeps of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,7 @@ def cache_of(profile: Profile) -> Cache | None:
     size = int(profile.l2.size.value)
     fitted = profile.l2_model
     if fitted is None or fitted.effective_capacity is None:
-        return Cache(
-            SHARED_SHARE * size, PRIVATE_SHARE * size, SPREAD, size, "scaled from the L2's size by an H200's share"
-        )
-    shared = float(fitted.effective_capacity.value)
-    return Cache(shared, shared * PRIVATE_SHARE / SHARED_SHARE, fitted.spread, size, fitted.provenance)
+        return Cache(SHARED_SHARE * size, PRIVATE_SHARE * size, SPREAD, size, SCALED)
+    shared, private = float(fitted.effective_capacity.value), fitted.private_capacity
+    other = shared * PRIVATE_SHARE / SHARED_SHARE if private is None else float(private.value)
+    return Cache(shared, other, fitted.spread, size, fitted.provenance)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rooflinecli import __version__
+from rooflinecli.memory.cache import SCALED, cache_of
 from rooflinecli.report.sheet import Line, Section, Sheet, View, flatten
 from rooflinecli.units import format_bytes, format_capacity, format_rate, format_seconds
 
@@ -61,7 +62,18 @@ def _gpu(profile: Profile, accounts: Sequence[Account]) -> dict[str, Any]:
         }
         for name, ceiling in ceilings.items()
     }  # fmt: skip
-    return {"id": profile.id, "name": profile.name, **figures}
+    cache = cache_of(profile)
+    kept = (
+        None
+        if cache is None
+        else {
+            "shared_bytes": round(cache.shared),
+            "private_bytes": round(cache.private),
+            "spread": cache.spread,
+            "provenance": cache.provenance,
+        }
+    )
+    return {"id": profile.id, "name": profile.name, **figures, "l2_model": kept}
 
 
 def result_document(result: Result) -> dict[str, Any]:
@@ -234,6 +246,9 @@ def _notes(account: Account, results: list[Result], profile: Profile) -> list[st
     ]
     if unknown:
         notes.append(f"Not bounded by {' or '.join(unknown)}: the profile of {profile.id} does not know it.")
+    cache = cache_of(profile)
+    if cache is not None and cache.provenance == SCALED:
+        notes.append(f"Bytes at HBM of {profile.id}: the L2 model is {SCALED}; see the interval.")
     if account.excluded:
         notes.append(f"Left out of the ledgers: {', '.join(account.excluded)}.")
     return notes
