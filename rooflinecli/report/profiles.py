@@ -69,9 +69,9 @@ def detect_view(found: Detection) -> View:
 def named_figures(profile: Profile) -> dict[str, Figure | None]:
     """Every figure by its place in the file, and what follows from them."""
     found: dict[str, Figure | None] = {"sm_count": profile.sm_count}
-    for group in ("clocks", "dram", "l2", "sm"):
+    for group in ("clocks", "dram", "l2", "l2_model", "sm"):
         part = getattr(profile, group)
-        for name in type(part).model_fields:
+        for name in () if part is None else type(part).model_fields:
             value = getattr(part, name)
             if value is None or hasattr(value, "unit"):
                 found[f"{group}.{name}"] = value
@@ -131,6 +131,7 @@ _PARTS: tuple[tuple[str, str | tuple[str, ...]], ...] = (
     ("clocks", "clocks."),
     ("memory", "dram."),
     ("L2", "l2."),
+    ("what the L2 model lets it keep", "l2_model."),
     ("each SM", "sm."),
     ("dense peaks of the whole GPU", "peaks."),
     ("power and links", ("power", "links.")),
@@ -170,7 +171,7 @@ def _show_sheet(profile: Profile) -> Sheet:
             f"drivers call it {', '.join(profile.device_names)}",
         ],
         columns=["value", "quoted", "source"],
-        sections=[*sections, Section("ridge points", ridges), *_measured(profile)],
+        sections=[*(section for section in sections if section.lines), Section("ridge points", ridges), *_measured(profile)],
         notes=profile.notes,
         left=True,
     )
