@@ -14,9 +14,9 @@ def torch_dtype(name: str) -> Any:
     import torch
 
     known = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16,
-             "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}  # fmt: skip
+             "fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2, "int8": torch.int8}  # fmt: skip
     if name not in known:
-        raise UnavailableError(f"no bundled flash kernel computes in {name}", f"it can be one of {', '.join(known)}")
+        raise UnavailableError(f"no bundled kernel takes {name}", f"it can be one of {', '.join(known)}")
     return known[name]
 
 
