@@ -19,6 +19,7 @@ COMMANDS = {
     "bytes": "bytes",
     "explain": "explain",
     "roofline": "roofline",
+    "tiles": "tiles",
     "kv": "kv",
     "profiles": "profiles",
     "models": "models",
