@@ -83,7 +83,7 @@ def _sheet(workload: Workload, found: Fitting, how: Mapping[str, Any], top: int)
         title=f"Tiles on {profile.name} ({profile.id}) for N={workload.n_q}{keys}, d={workload.d}, {workload.dtype}",
         subtitle=[
             f"on chip: {_CONVENTIONS[how['working_set']].format(**how)}; {format_capacity(found.capacity)} for a block",
-            f"best first: {_CRITERIA[how['by']]}; blocks and warps of an SM; FLOP/B and bytes at the SM boundary, flash2",
+            f"best first: {_CRITERIA[how['by']]}; blocks and warps an SM; FLOP/B and bytes at the SM boundary, flash2",
         ],
         columns=["Br·Bc", "on chip", "blocks", "warps", "limited by", "FLOP/B", "SM bytes"],
         sections=[Section("", [_line(fit, best=rank == 0) for rank, fit in enumerate(shown)])],
