@@ -1,0 +1,70 @@
+"""The decoding kernels compile for Hopper without a GPU, and fit it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Triton compiles for a target it is told of; the driver it asks is replaced, and nothing is launched.
+SCRIPT = """
+import json
+import torch, triton
+from triton.backends.compiler import GPUTarget
+from rooflinecli.kernels import KERNELS, split_kv
+from rooflinecli.workload import Workload
+
+class Driver:
+    def get_current_device(self): return 0
+    def get_current_target(self): return GPUTarget("cuda", 90, 32)
+    def get_current_stream(self, device=0): return 0
+    def get_device_interface(self): return torch
+
+triton.runtime.driver.set_active(Driver())
+compiled = {}
+
+class Compiles:
+    def __init__(self, kernel): self.kernel = kernel
+    def __getitem__(self, grid):
+        def compile(*args, **options):
+            made = self.kernel.warmup(*args, grid=grid, **options)
+            compiled[f"{what} {self.kernel.__name__}"] = {"ptx": made.asm["ptx"], "shared": made.metadata.shared}
+        return compile
+
+split_kv.capability_of = lambda tensor: (9, 0)
+split_kv.decode_attend = Compiles(split_kv.decode_attend)
+split_kv.decode_combine = Compiles(split_kv.decode_combine)
+for what, name, options in (
+    ("dense", "decode", {}),
+    ("dense e4m3", "decode", {"kv_dtype": "fp8_e4m3"}),
+    ("dense int8", "decode", {"kv_dtype": "int8"}),
+):
+    w = Workload(**{"heads": 32, "kv_heads": 8, "n_q": 1, "n_kv": 1024, "d": 128, "dtype": "bf16", **options})
+    spec = KERNELS[name]
+    spec.prepare(spec.make_inputs(w, "cpu", 0), w, spec.config(w, (9, 0)))()
+print(json.dumps(compiled))
+"""
+MOST_SHARED = 227 * 1024  # bytes a program can have on compute capability 9.0
+
+
+@pytest.mark.slow
+def test_decoding_kernels_compile_without_a_gpu() -> None:
+    # GIVEN a process in which Triton does not interpret
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    # WHEN the kernels are compiled for compute capability 9.0 with the tiles of the table
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    compiled = json.loads(done.stdout.splitlines()[-1])
+    attend = {name.removesuffix(" decode_attend"): made for name, made in compiled.items() if "attend" in name}
+    # THEN tiles arrive by the copy engine, and two programs share a multiprocessor
+    for made in attend.values():
+        assert "cp.async.bulk.tensor" in made["ptx"]
+        assert made["shared"] <= MOST_SHARED // 2
+    # AND each lets the combining kernel begin, which waits for what it reads
+    assert all("griddepcontrol.launch_dependents" in made["ptx"] for made in attend.values())
+    assert all("griddepcontrol.wait" in made["ptx"] for name, made in compiled.items() if "combine" in name)
