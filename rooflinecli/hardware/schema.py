@@ -14,7 +14,8 @@ Kind = Literal["datasheet", "device", "derived", "measured", "memory"]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Validators are built with the first profile: one for the whole, not one for each part beside it.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Figure(_Strict):
