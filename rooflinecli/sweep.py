@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rooflinecli.errors import InputError, unknown_name
@@ -39,28 +39,30 @@ class Sweep:
         return self.option in COUNTS
 
 
-def parse_sweep(text: str) -> Sweep:
+def parse_sweep(text: str, said: str | None = None) -> Sweep:
     """Read `OPTION=VALUES`: a list with commas, or a range `FIRST..LAST`, doubling unless `:xF` or `:+S` says how.
 
     Both ends of a range belong to it: `256..128k` is 256, 512, ..., 65536, 128000. Lists may hold ranges.
+    said: how the user wrote it, where not as `--sweep text`.
 
     Raises:
         InputError: names the text and what is wrong with it.
     """
+    said = said or f"--sweep {text}"
     name, equals, values = text.partition("=")
     option = name.strip().lstrip("-")
     known = {**COUNTS, **NAMES, **SWITCHES}
     if not equals or not values.strip():
-        raise InputError(f"--sweep {text}: is not OPTION=VALUES", "for instance --sweep N=256..128k")
+        raise InputError(f"{said}: is not OPTION=VALUES", "for instance --sweep N=256..128k")
     if option not in known:
         error = unknown_name("option", option, known)
-        raise InputError(f"--sweep {text}: {error.message}")
+        raise InputError(f"{said}: {error.message}")
     try:
         read = tuple(itertools.chain.from_iterable(_values(option, part.strip()) for part in values.split(",")))
     except InputError as error:
-        raise InputError(f"--sweep {text}: {error.message}", error.hint) from None
+        raise InputError(f"{said}: {error.message}", error.hint) from None
     if len(read) > MAX_VALUES:
-        raise InputError(f"--sweep {text}: {len(read)} values; at most {MAX_VALUES}")
+        raise InputError(f"{said}: {len(read)} values; at most {MAX_VALUES}")
     return Sweep(option, known[option], tuple(dict.fromkeys(read)))
 
 
@@ -70,7 +72,16 @@ def parse_sweeps(texts: Sequence[str]) -> tuple[Sweep, ...]:
     Raises:
         InputError: as `parse_sweep`, an option named twice, or too many combinations.
     """
-    sweeps = tuple(parse_sweep(text) for text in texts)
+    return distinct([parse_sweep(text) for text in texts])
+
+
+def distinct(sweeps: Iterable[Sweep]) -> tuple[Sweep, ...]:
+    """`sweeps`, after making sure that every option is there once and that their combinations can be gone through.
+
+    Raises:
+        InputError: they are not.
+    """
+    sweeps = tuple(sweeps)
     seen: set[str] = set()
     cases = 1
     for sweep in sweeps:

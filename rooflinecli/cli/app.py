@@ -21,6 +21,7 @@ COMMANDS = {
     "roofline": "roofline",
     "tiles": "tiles",
     "kv": "kv",
+    "sweep": "sweep",
     "profiles": "profiles",
     "models": "models",
     "measure": "measure",
