@@ -9,6 +9,7 @@ KERNELS: dict[str, KernelSpec] = {
     for spec in (
         KernelSpec("flash_forward", "flash2", "flash_forward", "online softmax, Q outer, K and V streamed"),
         KernelSpec("flash_backward", "backward", "flash_backward", "dQ, dK, dV with K and V outer, dQ by reductions"),
+        KernelSpec("naive", "naive", "naive", "three kernels, S and P written out and read back"),
         KernelSpec("decode", "decode", "decode", "split-KV, a group's heads share a tile"),
     )
 }

@@ -81,6 +81,8 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    # Nothing here has plugins for pydantic, and looking for some reads the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--no-color" in given:  # accepted before and after the command
         given = ["--no-color", *(argument for argument in given if argument != "--no-color")]
