@@ -81,6 +81,18 @@ def test_the_python_of_the_documents_runs(page: Path, tmp_path: Path) -> None:
         python(body, tmp_path)
 
 
+def test_the_commands_of_the_page_on_profiles_run(run: Run, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "profiles.md"
+    (tmp_path / "a40.yaml").write_text(blocks(page, "yaml")[0])
+    commands = [line for body in blocks(page, "") for line in body.splitlines() if "# needs a GPU" not in line]
+    assert len(commands) > 10
+    for line in commands:
+        *settings, _, rest = line.partition("rooflinecli ")
+        places = dict(word.split("=") for setting in settings for word in setting.split())
+        done = run(*shlex.split(rest), **places)
+        assert (done.returncode, done.stderr) == (0, ""), line
+
+
 def python(code: str, folder: Path) -> str:
     done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"],
                           cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
