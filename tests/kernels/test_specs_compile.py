@@ -1,4 +1,4 @@
-"""The decoding kernels compile for Hopper without a GPU, and fit it."""
+"""The naive and decoding kernels compile for Hopper without a GPU, with the tiles of their tables, and fit it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ SCRIPT = """
 import json
 import torch, triton
 from triton.backends.compiler import GPUTarget
-from rooflinecli.kernels import KERNELS, split_kv
+from rooflinecli.kernels import KERNELS, naive, split_kv
 from rooflinecli.workload import Workload
 
 class Driver:
@@ -35,36 +36,52 @@ class Compiles:
             compiled[f"{what} {self.kernel.__name__}"] = {"ptx": made.asm["ptx"], "shared": made.metadata.shared}
         return compile
 
-split_kv.capability_of = lambda tensor: (9, 0)
-split_kv.decode_attend = Compiles(split_kv.decode_attend)
-split_kv.decode_combine = Compiles(split_kv.decode_combine)
+for module in (naive, split_kv):
+    module.capability_of = lambda tensor: (9, 0)
+    for name in module.NAMES:
+        setattr(module, name, Compiles(getattr(module, name)))
+long = {"heads": 32, "kv_heads": 8, "n_q": 1, "n_kv": 1024, "d": 128, "dtype": "bf16"}
 for what, name, options in (
-    ("dense", "decode", {}),
-    ("dense e4m3", "decode", {"kv_dtype": "fp8_e4m3"}),
-    ("dense int8", "decode", {"kv_dtype": "int8"}),
+    ("dense", "decode", long),
+    ("dense e4m3", "decode", {**long, "kv_dtype": "fp8_e4m3"}),
+    ("dense int8", "decode", {**long, "kv_dtype": "int8"}),
+    ("naive", "naive", {"heads": 2, "n_q": 256, "d": 128, "dtype": "fp16"}),
 ):
-    w = Workload(**{"heads": 32, "kv_heads": 8, "n_q": 1, "n_kv": 1024, "d": 128, "dtype": "bf16", **options})
-    spec = KERNELS[name]
+    w, spec = Workload(**options), KERNELS[name]
     spec.prepare(spec.make_inputs(w, "cpu", 0), w, spec.config(w, (9, 0)))()
 print(json.dumps(compiled))
 """
 MOST_SHARED = 227 * 1024  # bytes a program can have on compute capability 9.0
 
 
-@pytest.mark.slow
-def test_decoding_kernels_compile_without_a_gpu() -> None:
-    # GIVEN a process in which Triton does not interpret
+@pytest.fixture(scope="module")
+def compiled() -> dict[str, dict[str, Any]]:
+    """What came of each kernel, in a process in which Triton does not interpret."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
-    # WHEN the kernels are compiled for compute capability 9.0 with the tiles of the table
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    compiled = json.loads(done.stdout.splitlines()[-1])
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.slow
+def test_decoding_kernels_stream_their_cache(compiled: dict[str, dict[str, Any]]) -> None:
     attend = {name.removesuffix(" decode_attend"): made for name, made in compiled.items() if "attend" in name}
-    # THEN tiles arrive by the copy engine, and two programs share a multiprocessor
-    for made in attend.values():
-        assert "cp.async.bulk.tensor" in made["ptx"]
-        assert made["shared"] <= MOST_SHARED // 2
+    assert attend.keys() == {"dense", "dense e4m3", "dense int8"}
+    # GIVEN dense caches, THEN tiles arrive by the copy engine, and two programs share a multiprocessor
+    for name in attend:
+        assert "cp.async.bulk.tensor" in attend[name]["ptx"], name
+        assert attend[name]["shared"] <= MOST_SHARED // 2, name
     # AND each lets the combining kernel begin, which waits for what it reads
     assert all("griddepcontrol.launch_dependents" in made["ptx"] for made in attend.values())
     assert all("griddepcontrol.wait" in made["ptx"] for name, made in compiled.items() if "combine" in name)
+
+
+@pytest.mark.slow
+def test_naive_kernels_multiply_by_warpgroups_and_move_vectors(compiled: dict[str, dict[str, Any]]) -> None:
+    scores, softmax, output = (compiled[f"naive naive_{step}"] for step in ("scores", "softmax", "output"))
+    for made in (scores, output):
+        assert "wgmma.mma_async" in made["ptx"]
+        assert "cp.async.bulk.tensor" in made["ptx"]
+        assert made["shared"] <= MOST_SHARED
+    assert "st.global.v4" in softmax["ptx"]
