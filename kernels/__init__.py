@@ -11,6 +11,7 @@ KERNELS: dict[str, KernelSpec] = {
         KernelSpec("flash_backward", "backward", "flash_backward", "dQ, dK, dV with K and V outer, dQ by reductions"),
         KernelSpec("naive", "naive", "naive", "three kernels, S and P written out and read back"),
         KernelSpec("decode", "decode", "decode", "split-KV, a group's heads share a tile"),
+        KernelSpec("paged_decode", "paged", "paged_decode", "decode over a paged cache, any page size"),
     )
 }
 

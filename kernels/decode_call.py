@@ -76,6 +76,13 @@ class DecodeCall:
             raise InputError(f"shapes do not fit: q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}")
         if self.table is None and k.shape[0] != q.shape[0]:
             raise InputError(f"shapes do not fit: {q.shape[0]} sequences of queries, {k.shape[0]} of keys")
+        for name, index, dims in (("table", self.table, 2), ("lengths", self.lengths, 1)):
+            if index is None:
+                continue
+            if index.dim() != dims or index.shape[0] != q.shape[0] or str(index.dtype) != "torch.int32":
+                raise InputError(f"{name} {tuple(index.shape)} {index.dtype}: must be int32, a row a sequence")
+            if not index.is_contiguous():
+                raise InputError(f"{name} must be contiguous")
         if self.out.shape != (*q.shape[:3], v.shape[3]):
             raise InputError(f"out {tuple(self.out.shape)} must be {(*q.shape[:3], v.shape[3])}")
         if q.shape[1] % k.shape[1]:

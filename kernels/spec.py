@@ -22,7 +22,8 @@ Capability = tuple[int, int] | None  # of the device; None is Triton's interpret
 class KernelConfig:
     """How a kernel is cut and scheduled: `br` query rows by `bc` keys, `warps` a block, `stages` in flight.
 
-    `variant` tells schedules of one algorithm apart: "triton", or "gluon" for Hopper.
+    `variant` tells schedules of one algorithm apart: "triton", or "gluon" for Hopper. `page_size` is the tokens in
+    a page of the cache that `make_inputs` makes, None where caches have no pages.
     """
 
     br: int
@@ -32,11 +33,14 @@ class KernelConfig:
     splits: int = 1
     pack_gqa: bool = False
     variant: str = "triton"
+    page_size: int | None = None
 
     @property
     def tile(self) -> Tile:
         """The tile the accounting describes this configuration with."""
-        return Tile(self.br, self.bc, "kernel", splits=self.splits, pack_gqa=self.pack_gqa)
+        return Tile(
+            self.br, self.bc, "kernel", splits=self.splits, pack_gqa=self.pack_gqa, page_size=self.page_size
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

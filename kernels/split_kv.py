@@ -94,13 +94,18 @@ def decode_attend(q, k, v, rope, table, lengths, k_scale, v_scale, out, lse, n_q
     acc = tl.zeros([BR, BDV], tl.float32)
     m = tl.full([BR], float("-inf"), tl.float32)
     mass = tl.zeros([BR], tl.float32)
+    if PAGE:
+        table += batch.to(tl.int64) * entries
+        at = first * BC + tl.arange(0, BC)
+        page = tl.load(table + at // PAGE, mask=at < keys_here, other=0)
     for step in tl.range(first, last, num_stages=STAGES):
         start = step * BC
         at = start + tl.arange(0, BC)
         live = at < keys_here
         if PAGE:
-            page = tl.load(table + batch.to(tl.int64) * entries + at // PAGE, mask=live, other=0)
             lines = (page.to(tl.int64) * KV_HEADS + head) * PAGE + at % PAGE
+            # The next step's pages are looked up a step ahead, so that no load of keys waits for its address.
+            page = tl.load(table + (at + BC) // PAGE, mask=at + BC < keys_here, other=0)
         else:
             lines = pack.to(tl.int64) * n_kv + at
         keys = _columns(rope if LATENT else k, lines, live, pack, start, D - narrow, narrow, D, BD, BC, DESC)
