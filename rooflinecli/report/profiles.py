@@ -150,7 +150,8 @@ def _show_sheet(profile: Profile) -> Sheet:
             for name, figure in named_figures(profile).items()
             if name.startswith(prefix)
         ]
-        sections.append(Section(heading, lines))
+        if lines:
+            sections.append(Section(heading, lines))
     ridges = [
         Line(
             name,
@@ -171,7 +172,7 @@ def _show_sheet(profile: Profile) -> Sheet:
             f"drivers call it {', '.join(profile.device_names)}",
         ],
         columns=["value", "quoted", "source"],
-        sections=[*(section for section in sections if section.lines), Section("ridge points", ridges), *_measured(profile)],
+        sections=[*sections, Section("ridge points", ridges), *_measured(profile)],
         notes=profile.notes,
         left=True,
     )
