@@ -12,6 +12,7 @@ KERNELS: dict[str, KernelSpec] = {
         KernelSpec("naive", "naive", "naive", "three kernels, S and P written out and read back"),
         KernelSpec("decode", "decode", "decode", "split-KV, a group's heads share a tile"),
         KernelSpec("paged_decode", "paged", "paged_decode", "decode over a paged cache, any page size"),
+        KernelSpec("mla_decode", "mla", "mla_decode", "absorbed latent attention, one cache row for K and V"),
     )
 }
 

@@ -26,17 +26,23 @@ def decode_config(workload: Workload, capability: Capability, *, latent: bool = 
     if capability is None:
         return KernelConfig(br=16, bc=16, splits=min(3, -(-w.n_kv // 16)), pack_gqa=True)
     br = min(64, padded(w.n_q * w.group))
-    stored = int(w.kv.bytes_per_element)
+    hopper = capability >= (9, 0)
     columns = padded(w.d_v) + (padded(w.d - w.d_v) if latent else padded(w.d))
-    if latent and columns > 256:  # the output alone takes half the registers: one program a multiprocessor
-        bc, warps, stages, resident = (64 if capability >= (9, 0) else 16), 8, 2, 1
+    if latent and columns > 256:  # the output alone fills half the registers: one program a multiprocessor
+        warps, resident = 8, 1
+        if w.storage.bytes_per_element == 4:
+            br, bc, stages = 16, 16, 3 if hopper else 2
+        elif br == 64:
+            bc, stages = (64, 2 if w.kv_dtype == w.dtype else 3) if hopper else (16, 2)
+        else:
+            bc, stages = (64 if br == 16 else 32, 3) if hopper else (32, 2)
     else:
-        bc = max(16, min(128, 1 << (STEP_BYTES // (columns * stored)).bit_length() - 1))
+        resident = 2
+        bc = max(16, min(128, 1 << (STEP_BYTES // (columns * int(w.kv.bytes_per_element))).bit_length() - 1))
         # Products in fp32 without tensor cores hold whole rows of their operands: twice the threads spill nothing.
+        warps = 8 if w.dtype == "fp32" else 4
         # Warpgroup products (64 rows) keep a step's tiles one step longer than those of a warp.
-        warps, stages, resident = 8 if w.dtype == "fp32" else 4, 3 if br == 64 or w.dtype == "fp32" else 4, 2
-        if capability < (9, 0):
-            stages = 2
+        stages = 2 if not hopper else 3 if br == 64 or w.dtype == "fp32" else 4
     programs = w.batch * w.kv_heads * -(-w.n_q * w.group // br)
     splits = splits_for(programs, -(-w.n_kv // bc), resident * multiprocessors())
     return KernelConfig(br=br, bc=bc, warps=warps, stages=stages, splits=splits, pack_gqa=True)

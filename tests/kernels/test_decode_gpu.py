@@ -63,6 +63,14 @@ def test_pages_of_any_size_and_sequences_of_any_length(page_size: int) -> None:
     assert (launch.outputs["o"].double() - spec.reference(inputs, w)["o"]).abs().max() < TOLERANCE["bf16"]
 
 
+@pytest.mark.parametrize("heads", [16, 32, 128])
+@pytest.mark.parametrize(("dtype", "cache"), DTYPES)
+def test_mla_decode_is_right_and_every_repeat_is_bit_identical(dtype: str, cache: str, heads: int) -> None:
+    for options in ({"n_q": 1, "n_kv": 4097, "batch": 2}, {"n_q": 3, "n_kv": 200, "causal": True}):
+        w = Workload(heads=heads, kv_heads=1, d=576, d_v=512, dtype=dtype, kv_dtype=cache, **options)
+        is_right_and_repeats("mla_decode", w)
+
+
 def test_a_long_cache_agrees_with_torch() -> None:
     # GIVEN a cache whose offsets pass 2^31 elements
     w = Workload(batch=4, heads=32, kv_heads=8, n_q=1, n_kv=2**19 + 5, d=128, dtype="fp16")
