@@ -62,7 +62,8 @@ def test_output_and_what_is_materialised_equal_the_formula(
     k, v = (x.repeat_interleave(w.group, 1) for x in (k, v))
     kept = (q @ k.mT / math.sqrt(w.d)).masked_fill(~seen, -math.inf)
     torchs = kept.softmax(-1).nan_to_num(0.0) @ v
-    allowed = 2 * (torchs.double() - o).norm() + (2**-10 if w.dtype == "fp16" else 2**-8) * o.norm()
+    # Small problems: torch's own error may be luckily small, so three roundings of S, P and O are always allowed.
+    allowed = 2 * (torchs.double() - o).norm() + 3 * (2**-10 if w.dtype == "fp16" else 2**-8) * o.norm()
     assert (got.double() - o).norm() <= allowed
     if w.dtype == "fp16":
         assert (got.double() - o).abs().max() <= 2e-3 * max(1.0, float(v.abs().max()))
