@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from rooflinecli.cli.options import OutputOptions, takes
 from rooflinecli.cli.progress import progress
+from rooflinecli.errors import InputError
 from rooflinecli.measurement import calibrate as measuring
 from rooflinecli.measurement import card
 from rooflinecli.report import calibrate as report
@@ -22,7 +24,8 @@ def command(
     out: OutputOptions,
     profile: Annotated[
         Path | None,
-        typer.Option("--profile", metavar="FILE.yaml", help="Write the profile here. Default: ID-calibrated.yaml."),
+        typer.Option("--profile", metavar="FILE.yaml",
+                     help="Write the profile here; so does --output FILE.yaml. Default: ID-calibrated.yaml."),
     ] = None,
     gpu: Annotated[
         str, typer.Option("--gpu", metavar="auto|ID|FILE", help="Profile whose other figures are kept.")
@@ -30,12 +33,16 @@ def command(
     allow_mismatch: Annotated[
         bool, typer.Option("--allow-mismatch", help="Keep another card's figures all the same.")
     ] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Measure HBM, L2, shared memory, tensor and FP32 peaks, exponentials and launches; write them as a profile."""
     from rooflinecli.measurement import probes
     from rooflinecli.measurement.calibrated import calibrated_profile
     from rooflinecli.measurement.device import open_device
 
+    if out.output is not None and out.output.suffix in (".yaml", ".yml"):  # a profile is what is written in YAML
+        if profile is not None:
+            raise InputError(f"--output {out.output}: --profile {profile} says where the profile goes")
+        profile, out = out.output, replace(out, output=None)
     shape = out.check()
     if profile is not None:
         check_writable(profile, force=out.force)

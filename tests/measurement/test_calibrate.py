@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rooflinecli.cli.app import main
 from rooflinecli.hardware import load_profile
 from rooflinecli.hardware.reader import parse_profile
 from rooflinecli.measurement.calibrate import (
@@ -223,3 +225,27 @@ def test_figures_beside_the_datasheets() -> None:
     document = json.loads(render(report.view(whole(), None), "json"))
     assert document["schema"] == "rooflinecli/calibrate/1"
     assert len(document["l2_curve"]) == len(footprints(H200))
+
+
+def test_a_yaml_output_is_the_profile_and_the_table_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # GIVEN a device and quick probes of it
+    from rooflinecli.measurement import card, device, probes
+
+    monkeypatch.setattr(device, "open_device", lambda: FakeDevice(1e-3))
+    monkeypatch.setattr(card, "resolve", lambda *_, **__: load_profile("h200"))
+    monkeypatch.setattr(probes, "ceilings", lambda _: [probe("hbm_copy", 10**9, 8 * 10**9)])
+    monkeypatch.setattr(probes, "l2_curve", lambda _: [])
+    monkeypatch.setattr(probes, "l2_marches", lambda _: [])
+    # WHEN the output is a YAML file
+    with pytest.raises(SystemExit) as left:
+        main(["calibrate", "-o", str(tmp_path / "mine.yaml")])
+    # THEN it holds a profile, and the figures stand on standard output
+    assert left.value.code == 0
+    assert load_profile(str(tmp_path / "mine.yaml")).id.endswith("calibrated")
+    assert "HBM" in capsys.readouterr().out.upper()
+    # AND two places for one file are refused
+    with pytest.raises(SystemExit) as left:
+        main(["calibrate", "-o", str(tmp_path / "a.yaml"), "--profile", str(tmp_path / "b.yaml")])
+    assert left.value.code == 2
