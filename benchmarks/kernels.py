@@ -1,9 +1,11 @@
-"""Time the flash kernels beside torch's attention backends and FlexAttention: a table, and JSON.
+"""Time the bundled kernels beside torch's attention backends and FlexAttention: a table, and JSON.
 
-    python benchmarks/kernels.py [--out OUT.json] [--rounds 20] [--only forward|backward]
+    python benchmarks/kernels.py [--out OUT.json] [--rounds 20] [--only forward|backward|naive|decode]
 
 Contenders take turns within each round, in one process, on the same inputs; a figure is the median over rounds.
-TFLOP/s count visible pairs only: 4 d a pair and head forward, 10 d backward. Nothing touches the card's clocks.
+TFLOP/s count visible pairs only: 4 d a pair and head forward, 10 d backward. Of naive attention and decoding, which
+memory binds, the table shows GB/s over the fewest bytes they can move, S and P included: more than any L2 holds.
+Nothing touches the card's clocks.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from rooflinecli.accounting import ALGORITHMS
 from rooflinecli.workload import Workload
 
 Run = Callable[[], object]
+Cases = Callable[[], Iterator[Workload]]
+Peers = Callable[[Workload, dict[str, Any]], Iterator[tuple[str, Run]]]
 
 
 def forward_cases() -> Iterator[Workload]:
@@ -51,12 +55,41 @@ def backward_cases() -> Iterator[Workload]:
     yield Workload(heads=32, kv_heads=8, n_q=4096, d=128, dtype="bf16", causal=True)
 
 
+def naive_cases() -> Iterator[Workload]:
+    """S and P of 1 GiB, far beyond any L2; the last of 4 GiB."""
+    for d in (64, 128):
+        for dtype in ("fp16", "bf16"):
+            yield Workload(heads=32, n_q=4096, d=d, dtype=dtype)
+    yield Workload(heads=32, n_q=4096, d=128, dtype="fp16", causal=True)
+    yield Workload(heads=8, n_q=16384, d=128, dtype="fp16")
+
+
+def dense_cases() -> Iterator[Workload]:
+    """The two shapes that the targets of decoding name, in 16 bits and with 8-bit caches."""
+    for batch, n_kv in ((16, 8192), (1, 65536)):
+        for dtype, cache in (("fp16", "fp16"), ("bf16", "bf16"), ("bf16", "fp8_e4m3"), ("bf16", "int8")):
+            yield Workload(batch=batch, heads=32, kv_heads=8, n_q=1, n_kv=n_kv, d=128, dtype=dtype, kv_dtype=cache)
+
+
+def paged_cases() -> Iterator[Workload]:
+    """The same shapes in pages."""
+    for w in dense_cases():
+        if w.kv_dtype in ("bf16", "fp8_e4m3"):
+            yield w
+
+
+def latent_cases() -> Iterator[Workload]:
+    """DeepSeek's latent: all 128 heads, and the 16 that one of eight GPUs has under tensor parallelism."""
+    for heads in (128, 16):
+        yield Workload(batch=64, heads=heads, kv_heads=1, n_q=1, n_kv=8192, d=576, d_v=512, dtype="bf16")
+
+
 def forward_peers(w: Workload, inputs: dict[str, Any]) -> Iterator[tuple[str, Run]]:
     """Torch's backends and FlexAttention, on inputs they take."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    if w.dtype not in ("fp16", "bf16"):
+    if w.dtype not in ("fp16", "bf16") or w.kv_dtype != w.dtype:
         return
     q, k, v = inputs["q"], inputs["k"], inputs["v"]
     sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -99,6 +132,25 @@ def backward_peers(w: Workload, inputs: dict[str, Any]) -> Iterator[tuple[str, R
         yield name, partial(torch.autograd.grad, o, leaves, inputs["do"], retain_graph=True)
 
 
+def naive_peers(w: Workload, inputs: dict[str, Any]) -> Iterator[tuple[str, Run]]:
+    """Torch's three kernels: matmul, softmax, matmul, the scale in Q; a mask costs it a fourth."""
+    import torch
+
+    q, k, v = inputs["q"] / w.d**0.5, inputs["k"], inputs["v"]
+    hidden = torch.ones(w.n_q, w.n_kv, dtype=torch.bool, device="cuda").triu(w.n_kv - w.n_q + 1) if w.causal else None
+
+    def run() -> object:
+        s = q @ k.mT
+        return (s if hidden is None else s.masked_fill_(hidden, float("-inf"))).softmax(-1) @ v
+
+    yield "three", run
+
+
+def no_peers(_w: Workload, _inputs: dict[str, Any]) -> Iterator[tuple[str, Run]]:
+    """For kernels that torch has no counterpart of."""
+    return iter(())
+
+
 def medians(runs: dict[str, Run], rounds: int) -> dict[str, float]:
     """Milliseconds of each, taking turns."""
     import torch
@@ -118,7 +170,21 @@ def medians(runs: dict[str, Run], rounds: int) -> dict[str, float]:
     return {name: statistics.median(a.elapsed_time(b) for a, b in pairs) for name, pairs in marks.items()}
 
 
-def measure(name: str, w: Workload, rounds: int) -> dict[str, Any]:
+# What runs with --only: kernel, its cases, its peers.
+GROUPS: dict[str, tuple[tuple[str, Cases, Peers], ...]] = {
+    "forward": (("flash_forward", forward_cases, forward_peers),),
+    "backward": (("flash_backward", backward_cases, backward_peers),),
+    "naive": (("naive", naive_cases, naive_peers),),
+    "decode": (
+        ("decode", dense_cases, forward_peers),
+        ("paged_decode", paged_cases, no_peers),
+        ("mla_decode", latent_cases, no_peers),
+    ),
+}
+COLUMNS = ("bundled", "fa2", "cudnn", "flex", "three")
+
+
+def measure(name: str, w: Workload, peers: Peers, rounds: int) -> dict[str, Any]:
     """One row: the bundled kernel and its peers on one workload."""
     import torch
 
@@ -128,7 +194,7 @@ def measure(name: str, w: Workload, rounds: int) -> dict[str, Any]:
     runs: dict[str, Run] = {"bundled": spec.prepare(inputs, w, config)}
     failed = {}
     try:
-        for peer, run in (forward_peers if name == "flash_forward" else backward_peers)(w, inputs):
+        for peer, run in peers(w, inputs):
             try:
                 run()
                 runs[peer] = run
@@ -136,11 +202,14 @@ def measure(name: str, w: Workload, rounds: int) -> dict[str, Any]:
                 failed[peer] = str(error).splitlines()[0][:100]
     except Exception as error:
         failed["peers"] = str(error).splitlines()[0][:100]
-    flops = ALGORITHMS[spec.algorithm].cost(w, config.tile).flops.useful
+    cost = ALGORITHMS[spec.algorithm].cost(w, config.tile)
+    # Naive attention must move S and P too: its ledger is the floor of the three kernels.
+    moved = cost.traffic("sm" if spec.algorithm == "naive" else "compulsory").total
     times = medians(runs, rounds)
-    tflops = {who: flops / ms / 1e9 for who, ms in times.items()}
     return {"kernel": name, "workload": w.echo(), "variant": config.variant, "tile": [config.br, config.bc],
-            "ms": times, "tflops": tflops, "failed": failed}  # fmt: skip
+            "splits": config.splits, "ms": times, "failed": failed,
+            "tflops": {who: cost.flops.useful / ms / 1e9 for who, ms in times.items()},
+            "gbytes_per_s": {who: moved / ms / 1e6 for who, ms in times.items()}}  # fmt: skip
 
 
 def main() -> None:
@@ -148,32 +217,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--only", choices=("forward", "backward"))
+    parser.add_argument("--only", choices=tuple(GROUPS))
     options = parser.parse_args()
+    import torch
     from flash_readings import about
 
-    plan = [("flash_forward", w) for w in forward_cases() if options.only != "backward"]
-    plan += [("flash_backward", w) for w in backward_cases() if options.only != "forward"]
-    print(
-        f"{'kernel':15} {'workload':44} {'schedule':15}"
-        + "".join(f"{x:>9}" for x in ("bundled", "fa2", "cudnn", "flex"))
-        + "  TFLOP/s"
-    )
     rows = []
-    for name, w in plan:
-        row = measure(name, w, options.rounds)
-        rows.append(row)
-        what = f"B{w.batch} H{w.heads}/{w.kv_heads} N{w.n_q} d{w.d} {w.dtype}{' causal' if w.causal else ''}"
-        figures = "".join(f"{row['tflops'].get(x, float('nan')):9.1f}" for x in ("bundled", "fa2", "cudnn", "flex"))
-        print(
-            f"{name:15} {what:44} {row['variant']:7}{row['tile'][0]:>3}x{row['tile'][1]:<4}{figures}",
-            row["failed"] or "",
-            flush=True,
-        )
+    print(f"{'kernel':15} {'workload':52} {'schedule':15}" + "".join(f"{x:>9}" for x in COLUMNS))
+    for group in [options.only] if options.only else GROUPS:
+        unit = "gbytes_per_s" if group in ("naive", "decode") else "tflops"
+        for name, cases, peers in GROUPS[group]:
+            for w in cases():
+                row = measure(name, w, peers, options.rounds)
+                rows.append(row)
+                torch.cuda.empty_cache()
+                figures = "".join(f"{row[unit].get(x, float('nan')):9.1f}" for x in COLUMNS)
+                schedule = f"{row['variant']:7}{row['tile'][0]:>3}x{row['tile'][1]:<4}"
+                print(f"{name:15} {label(w):52} {schedule}{figures}", unit, row["failed"] or "", flush=True)
     if options.out:
         temporary = options.out.with_suffix(".part")
         temporary.write_text(json.dumps({"gpu": about(), "rounds": options.rounds, "rows": rows}, indent=1) + "\n")
         temporary.rename(options.out)
+
+
+def label(w: Workload) -> str:
+    """A workload in a few words."""
+    length = f"N{w.n_q}" if w.n_q == w.n_kv else f"N{w.n_q}x{w.n_kv}"
+    cache = "" if w.kv_dtype == w.dtype else f" {w.kv_dtype} cache"
+    mask = " causal" if w.causal else ""
+    return f"B{w.batch} H{w.heads}/{w.kv_heads} {length} d{w.d} {w.dtype}{cache}{mask}"
 
 
 if __name__ == "__main__":
