@@ -67,8 +67,9 @@ def assert_right(out: torch.Tensor, dense: dict[str, Any], w: Workload) -> None:
         assert (out.double() - o).abs().max() <= tolerance * max(1.0, float(dense["v"].abs().max()))
         return
     error, allowed = (out.double() - o).norm(), 2 * (torchs(dense, w).double() - o).norm()
-    rounding = {"fp16": 2**-11, "bf16": 2**-8}.get(w.dtype, 2**-22)  # of O alone, and of the weights
-    assert error <= allowed + rounding * o.norm()
+    # Small problems: torch's own error may be luckily small, so roundings of P and O are always allowed.
+    rounding = {"fp16": 2**-11, "bf16": 2**-8}.get(w.dtype, 2**-22)
+    assert error <= allowed + 2 * rounding * o.norm()
 
 
 def torchs(dense: dict[str, Any], w: Workload) -> torch.Tensor:
