@@ -106,6 +106,11 @@ def _run(arguments: list[str]) -> int:
         # typer carries its own copy of click or uses the public one, by version; both errors look like this.
         if not hasattr(error, "format_message"):
             raise
+        if (
+            type(error).__name__ == "NoArgsIsHelpError"
+        ):  # the help is the answer; typer has printed it, click carries it
+            print(error.format_message(), end="")
+            return 2
         usage = getattr(error, "ctx", None)
         hint = f"{usage.command_path} --help" if usage is not None else None
         return _complain(error.format_message().replace("\n", " "), hint, getattr(error, "exit_code", 2))

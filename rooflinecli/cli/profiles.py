@@ -31,12 +31,14 @@ def _list(
 ) -> None:
     """The profiles there are, and where each came from."""
     shape = out.check()
-    wanted = {"vendor": vendor, "architecture": architecture, "compute_capability": capability}
-    found = [
-        each
-        for each in list_profiles()
-        if all(value is None or str(getattr(each, name)).lower() == value.lower() for name, value in wanted.items())
-    ]
+    found = list_profiles()
+    for option, field, value in (("--vendor", "vendor", vendor), ("--architecture", "architecture", architecture),
+                                 ("--capability", "compute_capability", capability)):  # fmt: skip
+        if value is not None:
+            there = {str(getattr(each, field)) for each in found if getattr(each, field) is not None}
+            found = [each for each in found if str(getattr(each, field)).lower() == value.lower()]
+            if not found:
+                raise InputError(f"{option} {value}: no profile has it", f"there are {', '.join(sorted(there))}")
     emit(render(report.list_view(found), shape), out.output, force=out.force)
 
 

@@ -77,6 +77,13 @@ def test_unknown_command(run: Run) -> None:
     assert done.stderr.startswith("error: ")
 
 
+@pytest.mark.parametrize("command", [(), ("profiles",), ("models",)], ids=lambda command: " ".join(command))
+def test_no_command_gets_the_help(run: Run, command: tuple[str, ...]) -> None:
+    done = run(*command)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert "Usage: rooflinecli" in done.stdout
+
+
 def test_an_existing_file_is_replaced_only_with_force(run: Run, tmp_path: Path) -> None:
     # GIVEN a file somebody needs
     kept = tmp_path / "result.json"

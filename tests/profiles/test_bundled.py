@@ -168,6 +168,10 @@ def test_a_users_file_extends_and_overrides(run: Run, tmp_path: Path) -> None:
 def test_commands(run: Run) -> None:
     assert "h200-sxm-141gb" in run("profiles", "list", "--architecture", "hopper").stdout
     assert "a100" not in run("profiles", "list", "--architecture", "hopper").stdout
+    nobody = run("profiles", "list", "--vendor", "nvidia", "--architecture", "cdna3")
+    assert (nobody.returncode, nobody.stdout) == (2, "")
+    assert "--architecture cdna3: no profile has it" in nobody.stderr
+    assert "hopper" in nobody.stderr
     shown = run("profiles", "show", "a100", COLUMNS="160").stdout
     assert "312 TFLOP/s" in shown
     assert "200.6 FLOP/B over HBM" in shown
