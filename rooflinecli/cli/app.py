@@ -45,7 +45,8 @@ class _LazyGroup(TyperGroup):
             app = getattr(module, "group", None)
             if app is None:
                 app = typer.Typer(add_completion=False)
-                app.command(cmd_name, context_settings=_CONTEXT)(module.command)
+                kind = getattr(module, "COMMAND_CLASS", None)
+                app.command(cmd_name, cls=kind, context_settings=_CONTEXT)(module.command)
             found = typer.main.get_command(app)
             found.name = cmd_name
             self.commands[cmd_name] = found

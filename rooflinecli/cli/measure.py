@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rooflinecli.cli.options import OutputOptions, WorkloadOptions, takes
+from rooflinecli.cli.pictures import PlotCommand, PlotOption, draw_files, draw_terminal, read_pictures
 from rooflinecli.cli.progress import progress
 from rooflinecli.errors import CheckFailedError, InputError, unknown_name
 from rooflinecli.measurement import card, suites
@@ -50,12 +51,15 @@ def command(
     check_only: Annotated[
         bool, _option("--check-only", help="Check the kernels through Triton's interpreter on the CPU; no times.")
     ] = False,
-    plot: Annotated[bool, _option("--plot", help="Draw the points on the roofline in the terminal.")] = False,
+    plot: PlotOption = None,
     seed: Annotated[int, _option("--seed", min=0, help="Seed of the random inputs.")] = 0,
 ) -> None:
     """Run the bundled kernels on this GPU: checked against float64, timed with a cold L2, beside their bounds."""
+    pictures = read_pictures(plot, out)
     shape = out.check()
     given = any(getattr(workload, field.name) is not None for field in fields(workload))
+    if check_only and pictures:
+        raise InputError("--plot: --check-only measures no times, so there are no points to draw")
     if given and suite is not None:
         raise InputError(f"--suite {suite}: measures workloads of its own", "leave out --suite, or the workload")
     if suite is not None and suite not in suites.SUITES:
@@ -71,10 +75,16 @@ def command(
                 peers=peers, seed=seed, progress=tell,
             )  # fmt: skip
     found = replace(found, layers=tuple((call.count, call.workload) for call in calls))
+    # The figures come first: whatever a picture meets, what was measured is kept.
     emit(render(report.view(found), shape), out.output, force=out.force)
-    if plot:
-        emit(report.drawn(found))
+    if pictures:
+        chart = report.chart_of(found)
+        draw_files(chart, pictures, force=out.force)
+        draw_terminal(chart, pictures)
     _verdict(found)
+
+
+COMMAND_CLASS = PlotCommand
 
 
 def _verdict(found: Measurement) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from rooflinecli.cli import roofline
+from rooflinecli.cli.cases import account_cases
 from rooflinecli.cli.model_option import read_model
 from rooflinecli.cli.options import KernelOptions, OutputOptions, WorkloadOptions, takes
-from rooflinecli.grid import grid
+from rooflinecli.cli.pictures import PlotCommand, PlotOption, draw_files, draw_terminal, read_pictures
 from rooflinecli.report import sweep as report
 from rooflinecli.report.formats import render
-from rooflinecli.report.output import emit, write_whole
-from rooflinecli.sweep import COUNTS, NAMES, Sweep, combinations, distinct, parse_sweep
+from rooflinecli.report.output import emit
+from rooflinecli.sweep import COUNTS, NAMES, Sweep, distinct, parse_sweep
 
 if TYPE_CHECKING:
+    from rooflinecli.cli.pictures import Pictures
     from rooflinecli.grid import Grid
 
 _SWEEP = "Sweep"
@@ -34,11 +35,7 @@ def command(
         typer.Option("--sweep", metavar="OPTION=VALUES", rich_help_panel=_SWEEP,
                      help="Another way to write a list or range, and the one for causal=no,yes; repeatable."),
     ] = None,
-    plot: Annotated[
-        list[str] | None,
-        typer.Option("--plot", metavar="[FILE]", rich_help_panel=_SWEEP,
-                     help="Draw the roofline: alone in the terminal, else to a .png, .svg, .pdf or .html; repeatable."),
-    ] = None,
+    plot: PlotOption = None,
     *,
     out: OutputOptions,
 ) -> None:  # fmt: skip
@@ -46,14 +43,16 @@ def command(
 
     --N 256..128k doubles, --N 1k,2k,4k lists, --d 64..256:+64 adds, --dtype fp16,bf16 names.
     """
-    pictures = roofline._pictures(plot, None, "light", out)
+    pictures = read_pictures(plot, out)
     shape = out.check()
     sweeps = distinct([*_ranges(workload), *_ranges(kernel), *map(parse_sweep, sweep or ())])
-    found = _found(_without(workload, sweeps), _without(kernel, sweeps), sweeps)
+    spec = None if workload.model is None else read_model(workload.model)
+    found = account_cases(_without(workload, sweeps), _without(kernel, sweeps), spec, sweeps)
     swept = [each.option for each in sweeps]
     for each in found.refused[:1]:
         print(f"warning: {len(found.refused)} left out: {report.named(each)}: {each.reason}", file=sys.stderr)
-    _draw(found, swept, kernel, pictures, force=out.force)
+    if pictures:
+        _draw(found, swept, kernel, pictures, force=out.force)
     if not pictures.terminal or out.output is not None:
         emit(render(report.view(found, swept, kernel.exclude or ()), shape), out.output, force=out.force)
 
@@ -72,37 +71,12 @@ def _without(options: Options, sweeps: tuple[Sweep, ...]) -> Options:
     return replace(options, **dict.fromkeys(swept))  # type: ignore[arg-type]
 
 
-def _found(workload: WorkloadOptions, kernel: KernelOptions, sweeps: tuple[Sweep, ...]) -> Grid:
-    named = kernel.read()
-    given = {name: value for name, value in named.items() if name not in ("gpu", "algorithms")}
-    spec = None if workload.model is None else read_model(workload.model)
-    by_field = {each.option: each.field for each in sweeps}
-    cases = [
-        case
-        for at in combinations(sweeps)
-        for case in roofline._cases(
-            workload, kernel, spec, given, at, {by_field[name]: value for name, value in at.items()}
-        )
-    ]
-    return grid(cases, named["gpu"], named["algorithms"])
-
-
-def _draw(found: Grid, swept: list[str], kernel: KernelOptions, pictures: Any, *, force: bool) -> None:
-    if not pictures.files and not pictures.terminal:
-        return
+def _draw(found: Grid, swept: list[str], kernel: KernelOptions, pictures: Pictures, *, force: bool) -> None:
     from rooflinecli.report.plot.build import from_grid
-    from rooflinecli.report.plot.draw import picture
 
     chart = from_grid(found, swept=swept, excluded=kernel.exclude or ())
-    for path in pictures.files:
-        write_whole(path, picture(chart, path, pictures.theme), force=force, option="--plot")
-        print(f"wrote {path}", file=sys.stderr)
-    if pictures.terminal:
-        from rooflinecli.report.plot.scene import scene
-        from rooflinecli.report.plot.terminal import show
-
-        emit(show(scene(chart)))
+    draw_files(chart, pictures, force=force)
+    draw_terminal(chart, pictures)
 
 
-group = typer.Typer(add_completion=False)
-group.command("sweep", cls=roofline._PlotCommand, context_settings={"help_option_names": ["-h", "--help"]})(command)
+COMMAND_CLASS = PlotCommand

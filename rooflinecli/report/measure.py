@@ -10,6 +10,7 @@ from rooflinecli import __version__
 from rooflinecli.measurement.records import MEASURE_SCHEMA
 from rooflinecli.measurement.runner import describe
 from rooflinecli.report.bytes import result_document
+from rooflinecli.report.formats import render
 from rooflinecli.report.sheet import Line, Section, Sheet, View, flatten
 from rooflinecli.units import format_capacity, format_rate, format_seconds
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rooflinecli.hardware import Profile
     from rooflinecli.measurement.device import Identity
     from rooflinecli.measurement.records import Measurement, Point, Step
+    from rooflinecli.report.plot.chart import Chart
 
 
 def view(measurement: Measurement) -> View:
@@ -39,15 +41,11 @@ def view(measurement: Measurement) -> View:
     return View(document, records, lambda: [_sheet(measurement)])
 
 
-def drawn(measurement: Measurement) -> str:
-    """The measured points on the roofline, as `roofline --from` draws them in a terminal."""
-    import json
-
+def chart_of(measurement: Measurement) -> Chart:
+    """The measured points on the roofline, the same as `roofline --from` reads out of the JSON."""
     from rooflinecli.report.plot.read import chart_from_text
-    from rooflinecli.report.plot.scene import scene
-    from rooflinecli.report.plot.terminal import show
 
-    return show(scene(chart_from_text(json.dumps(view(measurement).document))))
+    return chart_from_text(render(view(measurement), "json"))
 
 
 def device_document(identity: Identity | None) -> dict[str, Any] | None:

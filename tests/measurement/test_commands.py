@@ -60,6 +60,8 @@ def test_without_the_profiler(run: Run) -> None:  # noqa: F811
             ("measure", "--check-only", "--N", "64", "--d", "999", "--kv-dtype", "q8_0", "--d", "32"),
             ("no kernel runs",),
         ),
+        (("measure", "--check-only", "--plot"), ("--plot", "--check-only")),
+        (("measure", "--plot", "points.gif"), ("--plot points.gif", ".svg")),
         (("verify", "--tolerance", "5"), ("--tolerance", "5", "%")),
         (("verify", "--replay", "graph"), ("--replay", "graph", "range")),
         (("verify", "--import", "nowhere.csv", *CASE), ("nowhere.csv",)),

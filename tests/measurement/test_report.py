@@ -15,6 +15,8 @@ from rooflinecli.measurement.comparison import compare, read_results
 from rooflinecli.measurement.records import Correctness, Measurement
 from rooflinecli.report import measure as report
 from rooflinecli.report.formats import render
+from rooflinecli.report.plot.scene import scene
+from rooflinecli.report.plot.terminal import show
 from tests.measurement.fake import CALM, FakeDevice
 from tests.measurement.test_runner import SMALL, FakeKernel, OutOfMemoryError, run
 
@@ -101,6 +103,6 @@ def test_an_infinite_error_is_no_number_in_json() -> None:
 
 
 def test_the_picture_in_the_terminal(measured: Measurement) -> None:
-    drawn = report.drawn(measured)
+    drawn = show(scene(report.chart_of(measured)))
     assert "FLOP/s" in drawn
     assert "measured" in drawn
