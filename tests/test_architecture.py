@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LEAVES = {"errors", "dtypes", "units", "workload", "sweep"}
 # Modules that answer a question about a whole model or a whole sweep, as `calculator` does about one attention call.
-WHOLE = {"capacity", "step", "grid"}
+WHOLE = {"capacity", "step", "grid", "layers"}
 # Room -> rooms it may import, besides itself and the leaves. The arrows point up this list.
 MAY_IMPORT: dict[str, set[str]] = {
     "hardware": set(),
@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": {"accounting", "hardware"},
     "roofline": {"accounting", "memory", "hardware"},
     "calculator": {"accounting", "memory", "hardware", "roofline"},
+    "layers": {"accounting", "hardware", "calculator", "models"},
     "grid": {"accounting", "hardware", "calculator"},
     "capacity": {"hardware", "models"},
     "step": {"accounting", "hardware", "models", "roofline"},

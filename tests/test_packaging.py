@@ -56,7 +56,8 @@ def probe(python: Path, folder: Path) -> list[str]:
 def test_every_package_is_listed() -> None:
     # A folder that is not listed works in a checkout and is missing from a wheel.
     listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
-    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "rooflinecli").rglob("*.py")}
+    files = [path.relative_to(ROOT) for path in (ROOT / "rooflinecli").rglob("*") if path.is_file()]
+    folders = {path.parent for path in files if "__pycache__" not in path.parts}
     assert listed == {".".join(folder.parts) for folder in folders} | {"rooflinecli.kernels", "rooflinecli.profiles"}
 
 

@@ -142,7 +142,7 @@ class WorkloadOptions:
             if len(calls) > 1:
                 raise InputError(
                     f"--model {self.model}: its layers make {len(calls)} different calls; this command takes one",
-                    "`bytes`, `roofline` and `measure` take all of them; --N, --heads, --d, ... describe one",
+                    "`bytes`, `explain`, `roofline` and `measure` take all of them; --N, --heads, ... describe one",
                 )
             return calls[0].workload
         for option, given in (("--phase", self.phase), ("--context", self.context)):
@@ -280,7 +280,8 @@ def count(option: str, text: str, least: int | None = None) -> int:
     try:
         value = parse_count(text)
     except InputError as error:
-        raise InputError(f"{option} {error.message}", error.hint) from None
+        hint = "`sweep` takes lists and ranges" if "," in text or ".." in text else error.hint
+        raise InputError(f"{option} {error.message}", hint) from None
     if least is not None and value < least:
         raise InputError(f"{option} {text}: must be at least {least}")
     return value

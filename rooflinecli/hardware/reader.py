@@ -120,8 +120,7 @@ def _refusal(problems: Sequence[Any], root: yaml.Node, where: str) -> InputError
     mark = _mark(root, path)
     field = ".".join(str(part) for part in path) or "profile"
     message = str(first["msg"]).removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        message = "no such field"
+    message = {"extra_forbidden": "no such field", "missing": "is missing"}.get(first["type"], message)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return _at(where, mark, f"{field}: {message}{more}")
 

@@ -170,7 +170,8 @@ def sheet(account: Account, profile: Profile) -> Sheet:
 
 def _title(account: Account) -> str:
     w = account.workload
-    heads = f"{w.heads} heads" if w.kv_heads == w.heads else f"{w.heads} heads over {w.kv_heads} K/V heads"
+    heads = "1 head" if w.heads == 1 else f"{w.heads} heads"
+    heads += "" if w.kv_heads == w.heads else f" over {w.kv_heads} K/V head{'' if w.kv_heads == 1 else 's'}"
     length = f"N={w.n_q}" if w.n_kv == w.n_q else f"N={w.n_q} against {w.n_kv} keys"
     dim = f"d={w.d}" if w.d_v == w.d else f"d={w.d}, d_v={w.d_v}"
     formats = w.dtype if w.kv_dtype == w.dtype else f"{w.dtype}, K/V {w.kv_dtype}"

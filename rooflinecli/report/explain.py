@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rooflinecli import __version__
 from rooflinecli.accounting import ALGORITHMS
 from rooflinecli.accounting.ledger import SYMBOLS
 from rooflinecli.dtypes import DTYPES
+from rooflinecli.report.layers import layer_document, layer_title
 from rooflinecli.report.sheet import Line, Section, Sheet, View
 from rooflinecli.units import format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from rooflinecli.accounting.ledger import Row
     from rooflinecli.calculator import Account, Result
+    from rooflinecli.layers import ModelAccount
 
 SCHEMA = "rooflinecli/explain/1"
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -23,20 +27,43 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 def view(account: Account) -> View:
     """The derivation of every result, ready for any format."""
-    results = [_document(result) for result in account.results]
+    return _view(account, [_document(result) for result in account.results], lambda: map(_sheet, account.results))
+
+
+def layers_view(found: ModelAccount, model: str) -> View:
+    """The derivation for each kind of a model's layers. model: what the step is of, in words."""
+    results = [
+        {**layer_document(layer), "workload": layer.account.workload.echo(), **_document(result)}
+        for layer in found.layers
+        for result in layer.account.results
+    ]
+
+    def sheets() -> Iterator[Sheet]:
+        for layer in found.layers:
+            for sheet in map(_sheet, layer.account.results):
+                yield replace(sheet, title=layer_title(layer, model), subtitle=[sheet.title, *sheet.subtitle])
+
+    return _view(found.layers[0].account, results, sheets, {"model": model})
+
+
+def _view(
+    account: Account, results: list[dict[str, Any]], sheets: Callable[[], Iterable[Sheet]], of: Mapping[str, Any] = {}
+) -> View:
     document = {
         "schema": SCHEMA,
         "version": __version__,
         "command": ["rooflinecli", *sys.argv[1:]],
+        **of,
         "workload": account.workload.echo(),
         "results": results,
     }
+    shared = ("layer", "count", "gpu", "algorithm")
     records = [
-        {"gpu": result["gpu"], "algorithm": result["algorithm"], **row}
+        {**{name: result[name] for name in shared if name in result}, **row}
         for result in results
         for row in result["ledger"]
     ]
-    return View(document, records, lambda: [_sheet(result) for result in account.results])
+    return View(document, records, lambda: list(sheets()))
 
 
 def _document(result: Result) -> dict[str, Any]:
@@ -65,8 +92,8 @@ def _document(result: Result) -> dict[str, Any]:
 def _sheet(result: Result) -> Sheet:
     cost, tile = result.cost, result.cost.tile
     sections = [
-        *(_ledger_section(f"bytes at the SM boundary: {step}", result, step) for step in _steps(result)),
-        _ledger_section("bytes, compulsory: each needed byte once", result, "any"),
+        *(_ledger_section(f"SM bytes: {step}", result, step) for step in _steps(result)),
+        _ledger_section("compulsory bytes", result, "any"),
         _work_section(result),
         Section(
             "time at least: amount over rate",

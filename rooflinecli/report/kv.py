@@ -209,9 +209,14 @@ def _fit_sheet(account: KvAccount, fits: list[tuple[str, Fit]]) -> Sheet:
         *([row("reserve", lambda fit: format_capacity(fit.reserve))] if any(fit.reserve for _, fit in fits) else []),
         row("left for the cache", lambda fit: format_capacity(max(0, fit.budget)), strong=True),
     ]
+    sequences = "1 sequence" if cache.batch == 1 else f"{cache.batch} sequences"
     answers = [
         row(f"users at {cache.context} tokens", lambda fit: str(fit.users), strong=True),
-        row(f"tokens for {cache.batch} sequence(s)", lambda fit: _tokens(fit.context), strong=True),
+        row(
+            f"tokens for {sequences}",
+            lambda fit: _tokens(fit.context),
+            strong=True,
+        ),
     ]
     if windows:
         answers += [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def view(found: ModelAccount, model: str) -> View:
     """The accounts of all layers, ready for any format. model: what the step is of, in words."""
     results = [
-        {**_layer(layer), "workload": layer.account.workload.echo(), **result_document(result)}
+        {**layer_document(layer), "workload": layer.account.workload.echo(), **result_document(result)}
         for layer in found.layers
         for result in layer.account.results
     ]
@@ -28,7 +28,7 @@ def view(found: ModelAccount, model: str) -> View:
         **head([layer.account for layer in found.layers]),
         "model": model,
         "workload": found.layers[0].account.workload.echo(),
-        "layers": [{**_layer(layer), "workload": layer.account.workload.echo()} for layer in found.layers],
+        "layers": [{**layer_document(layer), "workload": layer.account.workload.echo()} for layer in found.layers],
         "results": results,
         "total": totals,
     }
@@ -36,8 +36,15 @@ def view(found: ModelAccount, model: str) -> View:
     return View(document, records, lambda: _sheets(found, model))
 
 
-def _layer(layer: LayerAccount) -> dict[str, Any]:
+def layer_document(layer: LayerAccount) -> dict[str, Any]:
+    """What a result says of the layers it is of."""
     return {"layer": layer.kind, "count": layer.count}
+
+
+def layer_title(layer: LayerAccount, model: str) -> str:
+    """Which layers of `model` a sheet is of."""
+    layers = "1 layer" if layer.count == 1 else f"each of {layer.count} layers"
+    return f"{model}: {layers}, {layer.kind}"
 
 
 def _total_document(total: Total) -> dict[str, Any]:
@@ -65,8 +72,7 @@ def _sheets(found: ModelAccount, model: str) -> list[Sheet]:
     for profile in found.layers[0].account.gpus:
         for layer in found.layers:
             one = sheet(layer.account, profile)
-            layers = "1 layer" if layer.count == 1 else f"each of {layer.count} layers"
-            shown.append(replace(one, title=f"{model}: {layers}, {layer.kind}", subtitle=[one.title, *one.subtitle]))
+            shown.append(replace(one, title=layer_title(layer, model), subtitle=[one.title, *one.subtitle]))
         totals = [total for total in found.totals if total.gpu == profile.id]
         if totals:
             shown.append(_total_sheet(totals, profile, model, sum(layer.count for layer in found.layers)))

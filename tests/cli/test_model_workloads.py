@@ -59,6 +59,17 @@ def test_the_layers_and_their_sum_are_what_typing_them_gives(run: Run, step: str
         assert total["seconds_at_least"] == pytest.approx(seconds, rel=1e-12)
 
 
+def test_each_kind_of_layer_is_explained(run: Run) -> None:
+    whole = document(run, "explain", "--model", "gpt-oss-20b", "--context", "2048", "-a", "flash2")
+    one_by_one = [
+        {"layer": kind, "count": count, **document(run, "explain", *typed.split(), "-a", "flash2")["results"][0]}
+        for (count, typed), kind in zip(TYPED["gpt-oss-20b --context 2048"], ("sliding", "full"), strict=True)
+    ]
+    assert [{**result, "workload": None} for result in whole["results"]] == [
+        {**result, "workload": None} for result in one_by_one
+    ]
+
+
 def test_a_latent_cache_is_read_once(run: Run) -> None:
     whole = document(run, "bytes", "--model", "deepseek-v3", "--phase", "decode", "--context", "4096")
     assert {result["algorithm"] for result in whole["results"]} == {"mla"}
